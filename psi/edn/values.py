@@ -1,0 +1,213 @@
+"""The values EDN has and Python lacks: keywords, symbols, characters, lists, and collections that can be keys.
+
+Owns what they are and when two of them are equal. Never sees EDN text: that is for the reader and the writer.
+
+    EDN        read as      in a hashable position: a map key, a set element, anything below one
+    :a/b       Keyword      Keyword
+    a/b        Symbol       Symbol
+    "text"     str          String, which keeps the key "a" apart from the key :a
+    \\c         Char         Char
+    [1 2]      list         Vector
+    (1 2)      List         List
+    {:a 1}     dict         Map
+    #{1 2}     frozenset    frozenset
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Never, Self, final
+
+from psi.edn.errors import WriteError
+
+__all__ = ["HASHABLE_DEPTH", "Char", "Keyword", "List", "Map", "String", "Symbol", "Vector", "freeze"]
+
+Build = Callable[[list[Any]], Any]
+
+# Python hashes and compares nested tuples by recursion, so what must be hashable may not nest as deep as the rest.
+HASHABLE_DEPTH = 200
+
+
+class _Kind(type):
+    """``isinstance`` means this very kind of text; that some descend from Keyword has one reason, given below."""
+
+    def __instancecheck__(cls, value: object) -> bool:
+        return type(value) is cls
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        return other is cls
+
+
+class Keyword(str, metaclass=_Kind):
+    """``:a/b``, held without its colon and equal to the plain string, so ``{"a/b": 1}[Keyword("a/b")]`` is 1."""
+
+    __slots__ = ()
+
+    @property
+    def namespace(self) -> str | None:
+        return _split(self)[0]
+
+    @property
+    def name(self) -> str:
+        return _split(self)[1]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str.__repr__(self)})"
+
+
+# Two texts of different kinds are never equal; a plain str is equal to any of them. An ``__eq__`` on Keyword would say
+# so most plainly, but made every dict lookup that meets a keyword six times slower. Python asks the right operand first
+# when its type is a subclass of the left one's, so the rarer kinds descend from Keyword and refuse on its behalf.
+if TYPE_CHECKING:
+    _AskedBeforeKeyword = str
+else:
+    _AskedBeforeKeyword = Keyword
+
+
+class _Distinct(_AskedBeforeKeyword):
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self) and type(type(other)) is _Kind:
+            return False
+        return str.__eq__(self, other)
+
+    def __ne__(self, other: object) -> bool:
+        if type(other) is not type(self) and type(type(other)) is _Kind:
+            return True
+        return str.__ne__(self, other)
+
+
+@final
+class Symbol(_Distinct):
+    """``a/b``, equal to the plain string, never to the keyword of that name."""
+
+    __slots__ = ()
+
+    @property
+    def namespace(self) -> str | None:
+        return _split(self)[0]
+
+    @property
+    def name(self) -> str:
+        return _split(self)[1]
+
+
+@final
+class String(_Distinct):
+    """A string in a hashable position: as a key it is written ``"a"``, where a plain str would be written ``:a``."""
+
+    __slots__ = ()
+
+
+@final
+class Char(_Distinct):
+    """One character, ``\\c``."""
+
+    __slots__ = ()
+
+    def __new__(cls, character: str) -> Self:
+        if len(character) != 1:
+            raise ValueError(f"a Char is one character, found {len(character)}")
+        return super().__new__(cls, character)
+
+
+def _split(text: str) -> tuple[str | None, str]:
+    namespace, slash, name = text.partition("/")
+    return (namespace, name) if slash and namespace else (None, text)
+
+
+@final
+class Vector(tuple[Any, ...]):
+    """``[1 2]`` where it must be hashable; equal to a List of the same elements, as EDN says of sequences."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Vector({tuple.__repr__(self)})"
+
+
+@final
+class List(tuple[Any, ...]):
+    """``(1 2)``."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"List({tuple.__repr__(self)})"
+
+
+@final
+class Map(dict[Any, Any]):
+    """``{:a 1}`` where it must be hashable: every value is hashable too, and nothing changes once it is made."""
+
+    __slots__ = ("_hash",)
+
+    def __init__(self, entries: Any = ()) -> None:
+        super().__init__(entries)
+        # Now rather than on demand: a map of maps is hashed from the inside out, so asking later never recurses.
+        self._hash = hash(frozenset(self.items()))
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return self._hash
+
+    def __repr__(self) -> str:
+        return f"Map({dict.__repr__(self)})"
+
+    def __reduce__(self) -> tuple[type[Map], tuple[dict[Any, Any]]]:
+        return Map, (dict(self),)
+
+    def _immutable(self, *_: object, **__: object) -> Never:
+        raise TypeError("a Map cannot be changed")
+
+    __setitem__ = __delitem__ = __ior__ = _immutable
+    clear = pop = popitem = setdefault = update = _immutable
+
+
+def freeze(value: Any) -> Any:
+    """The hashable form of a value: what the reader gives for the same EDN in a hashable position."""
+    waiting: list[tuple[Iterator[Any], Build, list[Any]]] = []
+    children: Iterator[Any] = iter((value,))
+    build: Build = _only
+    done: list[Any] = []
+    while True:
+        for child in children:
+            opened = _open(child)
+            if opened is None:
+                done.append(String(child) if type(child) is str else child)
+            elif len(waiting) == HASHABLE_DEPTH:
+                raise WriteError(f"a value nested deeper than {HASHABLE_DEPTH} levels cannot be made hashable")
+            else:
+                waiting.append((children, build, done))
+                (children, build), done = opened, []
+                break
+        else:
+            frozen = build(done)
+            if not waiting:
+                return frozen
+            children, build, done = waiting.pop()
+            done.append(frozen)
+
+
+def _open(value: Any) -> tuple[Iterator[Any], Build] | None:
+    """The parts that still have to be frozen and what to make of them; None for what is hashable as it is.
+
+    Keys and set elements are not looked into: they are hashable already, or they could not be where they are.
+    """
+    match value:
+        case Map() | frozenset() | str():
+            return None
+        case set():
+            return iter(()), lambda _: frozenset(value)
+        case Mapping():
+            return iter(value.values()), lambda values: Map(zip(value, values, strict=True))
+        case List():
+            return iter(value), List
+        case list() | tuple():
+            return iter(value), Vector
+    return None
+
+
+def _only(values: list[Any]) -> Any:
+    return values[0]

@@ -1,0 +1,39 @@
+"""EQL: what is asked, as data.
+
+Text becomes EDN values (:mod:`psi.edn`), values become a frozen tree (:mod:`psi.eql.ast`), and the tree can be written
+back. This room knows the grammar and nothing about who answers a query.
+"""
+
+from psi.eql.ast import (
+    Call,
+    Expression,
+    Ident,
+    Join,
+    Key,
+    Property,
+    Query,
+    Recursion,
+    Subquery,
+    Union,
+    Wildcard,
+)
+from psi.eql.parse import QueryError, parse
+from psi.eql.write import to_edn, unparse
+
+__all__ = [
+    "Call",
+    "Expression",
+    "Ident",
+    "Join",
+    "Key",
+    "Property",
+    "Query",
+    "QueryError",
+    "Recursion",
+    "Subquery",
+    "Union",
+    "Wildcard",
+    "parse",
+    "to_edn",
+    "unparse",
+]

@@ -1,0 +1,104 @@
+"""What went wrong in an entity that was filled: which resolvers are to blame for an attribute that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from psi.edn import Keyword
+from psi.errors import Failed
+from psi.graph.errors import AllProvidersFailed
+from psi.graph.level import ERRORS
+from psi.graph.operations import Resolver
+from psi.graph.plan import shape_of
+
+if TYPE_CHECKING:
+    from psi.graph.frame import Frame
+
+__all__ = ["all_failed", "lenient_errors", "missing_details"]
+
+
+def all_failed(frame: Frame, attribute: str) -> Failed | None:
+    """The failure behind an attribute that was lost; ``None`` where nothing raised and it is merely missing."""
+    return _failure(frame, attribute, frozenset())
+
+
+def _failure(frame: Frame, attribute: str, above: frozenset[str]) -> Failed | None:
+    if attribute in above or attribute in frame.entity:
+        return None
+    inner = above | {attribute}
+    tried = _tried(frame, attribute)
+    failures = [failure for resolver in tried if (failure := _failure_of(frame, resolver, inner)) is not None]
+    if not failures:
+        return None
+    one_cause = len(failures) == len(tried) and all(failure is failures[0] for failure in failures)
+    return failures[0] if one_cause else AllProvidersFailed(attribute, failures, frame.path())
+
+
+def _failure_of(frame: Frame, resolver: Resolver, above: frozenset[str]) -> Failed | None:
+    known = frame.failures.get(resolver)
+    if known is not None:
+        return known
+    for item in resolver.inputs:
+        if not item.optional:
+            failure = _failure(frame, item.attribute, above)
+            if failure is not None:
+                return failure
+    return None
+
+
+def _tried(frame: Frame, attribute: str) -> tuple[Resolver, ...]:
+    """The providers that could be planned when the entity came in."""
+    known = shape_of(frame.source, frame.request.engine.index.entered)
+    return frame.request.engine.planner.viable(known, attribute)
+
+
+def lenient_errors(frame: Frame) -> dict[Any, Any]:
+    """Attribute → error, for everything this level wanted and the entity does not have."""
+    errors: dict[Any, Any] = {}
+    optional = {need.attribute for need in frame.level.needs if need.optional}
+    wanted = {need.attribute: None for need in frame.level.needs if need.asked or need.required}
+    # What a resolver needed inside a value is part of the story of what it could not give.
+    wanted |= {a: None for a in frame.first_plan.descents if a not in frame.level.joins}
+    for attribute in wanted:
+        if attribute in frame.entity or attribute == ERRORS:
+            continue
+        if attribute in optional and all_failed(frame, attribute) is None:
+            continue
+        if attribute in frame.first_plan.unreachable:
+            errors[attribute] = {"cause": Keyword("attribute-unreachable")}
+        else:
+            nodes = [_node(frame, resolver) for resolver in _tried(frame, attribute)]
+            errors[attribute] = {"cause": Keyword("node-errors"), "nodes": nodes}
+    return errors
+
+
+def _node(frame: Frame, resolver: Resolver) -> dict[str, Any]:
+    failure = frame.failures.get(resolver)
+    if failure is not None:
+        return {"resolver": resolver.name, "cause": Keyword("node-exception"), "error": failure.as_data()}
+    behind = _failure_of(frame, resolver, frozenset())
+    if behind is not None:
+        return {"resolver": resolver.name, "cause": Keyword("ancestor-error"), "error": behind.as_data()}
+    return {"resolver": resolver.name, "cause": Keyword("attribute-missing")}
+
+
+def missing_details(frame: Frame, attributes: Iterable[Any]) -> list[tuple[Any, str]]:
+    """For each missing attribute, who should have delivered it and why nobody did."""
+    return [(attribute, _why_missing(frame, attribute)) for attribute in attributes]
+
+
+def _why_missing(frame: Frame, attribute: Any) -> str:
+    if attribute in frame.request.engine.index.mutations:
+        return f"it names a mutation; call it as ({attribute} {{..}})"
+    tried = _tried(frame, attribute)
+    if not tried:
+        return "nothing provides it"
+    return "; ".join(_story(frame, resolver) for resolver in tried)
+
+
+def _story(frame: Frame, resolver: Resolver) -> str:
+    lacking = [item.attribute for item in resolver.inputs if not item.optional and item.attribute not in frame.entity]
+    if lacking:
+        return f"resolver {resolver.name} was not called, its input is missing: {', '.join(f':{a}' for a in lacking)}"
+    return f"resolver {resolver.name} did not return it"

@@ -1,0 +1,699 @@
+"""Writing a plan as Python source. Knows how the happy path looks in code; decides nothing and runs nothing.
+
+One module of source is made for one level and one shape of entity:
+
+    one(x, run, up)        the answer for one entity
+    many(xs, run, up)      the answers for a list of them: one loop, with the joins below as loops inside it
+    resume_N(...)          the rest, after the batch at step N has come back
+
+Names in the code, each with a suffix for how deep it is nested: ``x`` the entity, ``v0 v1 ..`` its attributes, ``r0
+r1 ..`` the results of its steps, ``o0 o1 ..`` the answers of its joins, ``out`` and ``add`` the list of answers,
+``k`` and ``h`` the key and the value of a remembered result. ``p`` says where the entity stands, for the one
+``except`` that catches all: the step on its turn, -2 while the entity is looked at, -1 while other entities are
+worked on, whose failures are their own, and a large number more while a key is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from psi.edn import List, Map, Vector
+from psi.graph.level import Level
+from psi.graph.plan import Plan, Step
+from psi.graph.values import ABSENT_KEY, all_differ
+
+__all__ = ["UNSET", "Departure", "Full", "Odd", "Task", "write_module"]
+
+
+class _Unset:
+    def __repr__(self) -> str:
+        return "<unset>"
+
+
+UNSET: Final = _Unset()
+
+
+class Odd(Exception):
+    """Raised inside compiled code where an entity is not what the code was made for."""
+
+
+class Full(tuple[Any, ...]):
+    """Stands in a compact cache for a result that is kept whole in the other one. Empty, so that it matches no
+    input."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Departure:
+    """The place in a plan where an entity left the happy path."""
+
+    level: Level
+    plan: Plan
+    place: int | None  # the step that was on its turn; None: a value that cannot be entered here
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Task:
+    """One level to be written for entities with these keys."""
+
+    level: Level
+    keys: tuple[Any, ...]
+    plan: Plan
+    relevant: frozenset[str]  # attributes that could play a part; other keys of an entity make no difference
+    sample: Mapping[Any, Any]  # an entity to guess from what the lists inside look like
+
+
+# A task for the entities of a list that a join leads into, where they can be guessed and written in place.
+Inliner = Callable[[Task, str], "Task | None"]
+
+_FEW: Final = 2  # so many single look-ups are cheaper than one look at the whole
+_KEYING: Final = 1_000_000
+_ATOMS: Final = frozenset((type(None), str, int, float, bool))
+_KINDS: Final = frozenset((int, str))
+_DEEP: Final = frozenset((tuple, List, Vector, frozenset, Map))  # equal although their elements differ in kind
+
+
+def write_module(task: Task, inliner: Inliner) -> tuple[str, dict[str, Any]]:
+    """The source, and the constants it refers to."""
+    module = _Module()
+    batches = [place for place, step in enumerate(task.plan.steps) if step.resolver.batch]
+    texts = [_write_one(module, task, inliner), _write_many(module, task, inliner)]
+    texts.extend(_write_resume(module, task, inliner, batch) for batch in batches)
+    return "\n\n".join(texts) + "\n", module.constants
+
+
+def _write_one(module: _Module, task: Task, inliner: Inliner) -> str:
+    function = _Function(module, "one(x, run, up)")
+    body = _Body(function, task, inliner, "", "one", "up")
+    body.entity(-1)
+    if (batch := body.next_batch(-1)) is not None:
+        function.settle()
+        function.line(f"run.park({body.site(batch)}, resume_{batch}, ((None, {body.state(batch)}),), answer, up)")
+        function.line("return answer")
+    return function.text()
+
+
+def _write_many(module: _Module, task: Task, inliner: Inliner) -> str:
+    function = _Function(module, "many(xs, run, up)")
+    function.count("len(xs)", "up")
+    body = _Body(function, task, inliner, "", "many", "up, len(out)")
+    batch = body.next_batch(-1)
+    body.at_once()
+    function.line("out = []")
+    function.line("add = out.append")
+    if batch is not None:
+        function.line("parked = []")
+    body.look_ahead("xs")
+    with function.block("for x in xs:"):
+        body.entity(-1)
+    if batch is not None:
+        function.line("if parked:")
+        function.line(f"    run.park({body.site(batch)}, resume_{batch}, parked, out, up)")
+    function.settle()
+    function.line("return out")
+    return function.text()
+
+
+def _write_resume(module: _Module, task: Task, inliner: Inliner, before: int) -> str:
+    """``out`` is the list, or the one map, that waits for the answer."""
+    function = _Function(module, f"resume_{before}(parked, out, found, errors, run, up)")
+    function.line("many = out.__class__ is list")
+    body = _Body(function, task, inliner, "", "resume", "(up, i) if many else up")
+    batch = body.next_batch(before)
+    if batch is not None:
+        function.line("waiting = []")
+    with function.block(f"for i, {body.state_names(before)} in parked:"):
+        body.entity(before)
+    if batch is not None:
+        function.line("if waiting:")
+        function.line(f"    run.park({body.site(batch)}, resume_{batch}, waiting, out, up)")
+    function.settle()
+    return function.text()
+
+
+class _Module:
+    """The constants of the source and their names. Attribute names are literals in it, everything else is a
+    constant."""
+
+    def __init__(self) -> None:
+        self.constants: dict[str, Any] = {
+            "UNSET": UNSET,
+            "Odd": Odd,
+            "Full": Full,
+            "ATOMS": _ATOMS,
+            "KINDS": _KINDS,
+            "DEEP": _DEEP,
+            "all_differ": all_differ,
+        }
+        self._names: dict[int, str] = {}
+
+    def name(self, value: Any, kind: str) -> str:
+        known = self._names.get(id(value))
+        if known is None:
+            known = self._names[id(value)] = f"{kind}_{len(self._names)}"
+            self.constants[known] = value
+        return known
+
+    def key(self, attribute: Any) -> str:
+        return repr(attribute) if type(attribute) is str else self.name(attribute, "KEY")
+
+
+class _Function:
+    """The lines of one function. The prologue is what its loops need only once."""
+
+    def __init__(self, module: _Module, signature: str) -> None:
+        self.module = module
+        self._signature = signature
+        self._prologue: dict[str, None] = {}
+        self._lines: list[str] = []
+        self._depth = 1
+
+    def once(self, *lines: str) -> None:
+        for line in lines:
+            self._prologue[f"    {line}"] = None
+
+    def line(self, text: str) -> None:
+        self._lines.append("    " * self._depth + text)
+
+    def count(self, entities: str, up: str) -> None:
+        """Take entities off the request's budget, in a local that is settled at the end."""
+        self.once("budget = left = run.budget")
+        self.line(f"left -= {entities}")
+        self.line("if left < 0:")
+        self.line("    run.budget -= budget - left")
+        self.line(f"    run.spend({up})")
+        self.line("    budget = left = run.budget")
+
+    def settle(self) -> None:
+        if "    budget = left = run.budget" in self._prologue:
+            self.line("run.budget -= budget - left")
+
+    def block(self, opening: str) -> _Block:
+        self.line(opening)
+        return _Block(self, 1)
+
+    def deeper(self, by: int) -> None:
+        self._depth += by
+
+    def text(self) -> str:
+        return "\n".join((f"def {self._signature}:", *self._prologue, *self._lines))
+
+
+class _Block:
+    def __init__(self, function: _Function, by: int) -> None:
+        self._function = function
+        self._by = by
+
+    def __enter__(self) -> None:
+        self._function.deeper(self._by)
+
+    def __exit__(self, *_: object) -> None:
+        self._function.deeper(-self._by)
+
+
+class _Body:
+    """The code for one entity, at one place of one function."""
+
+    def __init__(self, function: _Function, task: Task, inliner: Inliner, suffix: str, mode: str, up: str) -> None:
+        self._function = function
+        self._module = function.module
+        self._task = task
+        self._inliner = inliner
+        self._suffix = suffix
+        self._mode = mode  # one, many, inline, resume
+        self._up = up  # the way up to this entity, as the parts of a tuple
+        self._level = task.level
+        self._plan = task.plan
+        self._steps = task.plan.steps
+        self._x = f"x{suffix}"
+        self._p = f"p{suffix}"
+        self._var: dict[str, str] = {}
+        self._out: dict[str, str] = {}
+        self._fresh: dict[int, str] = {}
+        self._made = {attribute: place for place, step in enumerate(self._steps) for attribute in step.expects}
+        self._given = [key for key in task.keys if self._is_used(key)]
+
+    def _is_used(self, key: Any) -> bool:
+        return any(item.key == key for item in self._level.items) or any(
+            item.attribute == key for step in self._steps for item in step.inputs
+        )
+
+    def _line(self, text: str) -> None:
+        self._function.line(text)
+
+    def _key(self, attribute: Any) -> str:
+        return self._module.key(attribute)
+
+    def _here(self) -> str:
+        """The way up to this entity, as one expression."""
+        return f"({self._up})" if "," in self._up else self._up
+
+    def site(self, place: int) -> str:
+        return self._module.name(self._steps[place].site, "SITE")
+
+    def next_batch(self, after: int) -> int | None:
+        places = range(after + 1, len(self._steps))
+        return next((place for place in places if self._steps[place].resolver.batch), None)
+
+    def _segment(self, after: int) -> list[int]:
+        """The steps from here up to the next batch."""
+        batch = self.next_batch(after)
+        return list(range(after + 1, len(self._steps) if batch is None else batch))
+
+    # -- an entity from its beginning, or from the batch it waited for
+
+    def entity(self, after: int) -> None:
+        segment = self._segment(after)
+        batch = self.next_batch(after)
+        stages = [*((after,) if after >= 0 else ()), *segment, *((batch,) if batch is not None else ())]
+        if after < 0:
+            self._line(f"{self._p} = -2")
+        results = [self._result(place) for place in stages if place != batch]
+        if results:
+            self._function.once("unset = UNSET")
+            self._line(f"{' = '.join(results)} = unset")
+        with self._function.block("try:"):
+            if after < 0:
+                self._guard()
+                self._joins(None)
+            else:
+                self._restore(after)
+            for place in segment:
+                self._line(f"{self._p} = {place}")
+                self._call(place)
+                self._joins(place)
+            if batch is None:
+                self._answer()
+            else:
+                self._line(f"{self._p} = {batch}")
+                self._park(batch)
+        with self._function.block("except Exception as error:"):
+            self._line(f"if {self._p} == -1:")
+            self._line("    raise")
+            if after < 0:
+                with self._function.block(f"if {self._p} == -2:"):
+                    self._other()
+            for place in stages:
+                self._failed(place, after, batch)
+
+    def _guard(self) -> None:
+        for key in self._given:
+            self._load(key)
+        if self._mode == "one":
+            return  # whoever calls has looked at the keys
+        unused = [key for key in self._task.keys if key in self._task.relevant and key not in self._given]
+        strange = sorted(self._task.relevant - set(self._task.keys))
+        unlike = [f"{self._key(key)} not in {self._x}" for key in unused]
+        if len(strange) <= _FEW:
+            unlike.extend(f"{self._key(key)} in {self._x}" for key in strange)
+        elif len(self._given) + len(unused) == len(self._task.keys):
+            unlike.insert(0, f"len({self._x}) != {len(self._task.keys)}")
+        else:
+            unlike.append(f"not {self._module.name(frozenset(strange), 'STRANGE')}.isdisjoint({self._x})")
+        if unlike:
+            self._line(f"if {' or '.join(unlike)}:")
+            self._line("    raise Odd")
+
+    def _other(self) -> None:
+        """Not an entity of the shape this was written for, or no entity at all."""
+        level = self._module.name(self._level, "LEVEL")
+        if self._mode == "one":
+            self._line(f"return run.frame({level}, x, up)")
+        else:
+            out = f"out{self._suffix}"
+            self._line(f"run.other({level}, {self._x}, {self._here()}, {out})")
+            self._line("continue")
+
+    def _failed(self, place: int, after: int, batch: int | None) -> None:
+        keyed = place not in (after, batch) and self._is_keyed(place)
+        test = f"if {self._p} == {place}:"
+        error = "error"
+        if keyed:
+            test = f"if {self._p} == {place} or {self._p} == {_KEYING + place}:"
+            error = f"error if {self._p} == {place} else None"
+        elif place == after:
+            error = "errors.get(k)"  # what is caught here is only that the result is not there
+        elif place == batch:
+            error = "None"
+        result = "UNSET" if place == batch else self._result(place)
+        with self._function.block(test):
+            self._depart(place, result, error, self._joined_before(place))
+
+    def _restore(self, batch: int) -> None:
+        """The values of an entity that was parked: out of itself, and out of the state it left behind."""
+        for key in self._given:
+            if self._is_used_after(key, batch):
+                self._load(key)
+        for attribute in self._known_before(batch):
+            self._var[attribute] = f"s{self._position(attribute)}"
+        for attribute in self._joined_before(batch):
+            self._out[attribute] = f"o{self._position(attribute)}"
+        self._line(f"p = {batch}")
+        self._line(f"r{batch} = found[k]")
+        self._extract(batch)
+        self._joins(batch)
+
+    def _is_used_after(self, key: str, batch: int) -> bool:
+        later = (item.attribute for step in self._steps[batch + 1 :] for item in step.inputs)
+        return any(item.key == key and item.descent is None for item in self._level.items) or key in later
+
+    # -- attributes
+
+    def _load(self, key: Any) -> None:
+        self._line(f"{self._new(key)} = {self._x}[{self._key(key)}]")
+
+    def _new(self, attribute: str) -> str:
+        if attribute not in self._var:
+            self._var[attribute] = f"v{len(self._var)}{self._suffix}"
+        return self._var[attribute]
+
+    def _result(self, place: int) -> str:
+        return f"r{place}{self._suffix}"
+
+    def _known_before(self, batch: int) -> list[str]:
+        return [attribute for attribute, place in self._made.items() if place < batch]
+
+    def _joined_before(self, place: int) -> list[str]:
+        return [a for a in self._level.joins if a in self._given or self._made.get(a, place) < place]
+
+    def _position(self, attribute: str) -> int:
+        return [*self._made, *self._level.joins].index(attribute)
+
+    # -- calls
+
+    def _call(self, place: int) -> None:
+        step = self._steps[place]
+        site = step.site
+        env = f"env_{place}{self._suffix}" if site.params else "env"
+        params = f"run.env({self._module.name(site.params, 'PARAMS')})" if site.params else "run.plain_env"
+        self._function.once(f"{env} = {params}")
+        call = f"{self._module.name(step.resolver.function, 'call')}({env}, {self._input(step)})"
+        if not step.resolver.cache or site.alone:
+            self._line(f"{self._result(place)} = {call}")
+            self._extract(place)
+            return
+        cache = f"cache_{place}{self._suffix}"
+        kind = "compact" if site.compact else "whole"
+        self._function.once(
+            "memory = run.memory",
+            f"{cache} = memory.{kind}s.get({self.site(place)})",
+            f"if {cache} is None: {cache} = memory.{kind}({self.site(place)})",
+        )
+        if not site.compact:
+            self._call_whole(place, call, cache)
+        elif self._is_single(place):
+            self._call_single(place, call, cache)
+        else:
+            self._call_compact(place, call, cache)
+
+    def _call_whole(self, place: int, call: str, cache: str) -> None:
+        """Remember the whole result, because others may want other parts of it."""
+        step, result = self._steps[place], self._result(place)
+        self._line(f"if {self._safe(step)}:")
+        self._line(f"    k = {self._input_key(step)}")
+        self._line(f"    {result} = {cache}.get(k, UNSET)")
+        self._line(f"    if {result} is UNSET:")
+        self._line(f"        {result} = {cache}[k] = {call}")
+        self._line("else:")
+        self._line(f"    {result} = run.fetch({self.site(place)}, {self._input(step)})")
+        self._extract(place)
+
+    def _is_single(self, place: int) -> bool:
+        site = self._steps[place].site
+        return len(site.compact) == 1 == len(site.resolver.inputs)
+
+    def _call_single(self, place: int, call: str, cache: str) -> None:
+        """One input, one value: the input is the key where its kind allows it, and the value is all that is kept."""
+        step = self._steps[place]
+        key = self._var[step.inputs[0].attribute]
+        [name] = self._compact_names(step)
+        with self._unless_new(place, call, [name]):
+            with self._function.block(f"if {self._safe(step)}:"):
+                self._line(f"if {key} in {cache}:")
+                self._line(f"    {name} = {cache}[{key}]")
+                self._line(f"    if {name}.__class__ is Full:")
+                self._line("        raise Odd")
+                with self._function.block("else:"):
+                    self._line(f"{self._result(place)} = {call}")
+                    self._extract_compact(place, [name])
+                    self._line(f"{cache}[{key}] = {name}")
+            with self._function.block("else:"):
+                self._line(f"{self._result(place)} = run.fetch({self.site(place)}, {self._input(step)})")
+                self._extract_compact(place, [name])
+
+    def _call_compact(self, place: int, call: str, cache: str) -> None:
+        """Keep the inputs with the values. The first input is the key; where it is not enough, all of them are.
+
+        To Python 1, 1.0 and true are one key: a remembered entry is taken only if its inputs are of the same kinds.
+        """
+        step, result = self._steps[place], self._result(place)
+        used = {item.attribute: self._var[item.attribute] for item in step.inputs}
+        absent = self._module.name(ABSENT_KEY, "ABSENT")
+        inputs = [used.get(item.attribute, absent) for item in step.resolver.inputs]
+        names = self._compact_names(step)
+        entry = f"({', '.join([*inputs, *names])},)"
+        taken = f"{', '.join([*('_' for _ in inputs), *names])}, = h"
+        key = inputs[0] if inputs else "None"
+        with self._unless_new(place, call, names):
+            self._line(f"{self._p} = {_KEYING + place}")
+            with self._function.block(f"if {key} not in {cache}:"):
+                self._line(f"{self._p} = {place}")
+                self._line(f"{result} = {call}")
+                self._extract_compact(place, names)
+                self._line(f"{cache}[{key}] = {entry}")
+            with self._function.block("else:"):
+                self._line(f"h = {cache}[{key}]")
+                with self._function.block(f"if {self._same_inputs(inputs)}:"):
+                    self._line(taken)
+                if len(inputs) < 2:
+                    self._line("else: raise Odd")
+                    return
+                self._line("elif h.__class__ is Full: raise Odd")
+                with self._function.block("else:"):
+                    self._line(f"k = ({', '.join(inputs)})")
+                    with self._function.block(f"if k not in {cache}:"):
+                        self._line(f"{self._p} = {place}")
+                        self._line(f"{result} = {call}")
+                        self._extract_compact(place, names)
+                        self._line(f"{cache}[k] = {entry}")
+                    with self._function.block("else:"):
+                        self._line(f"h = {cache}[k]")
+                        self._line(f"if not ({self._same_inputs(inputs)}): raise Odd")
+                        self._line(taken)
+
+    def _same_inputs(self, inputs: list[str]) -> str:
+        if not inputs:
+            return "h"
+        tests = [f"h[{n}].__class__ is {name}.__class__" for n, name in enumerate(inputs)]
+        tests += [f"h[{n}] == {name}" for n, name in enumerate(inputs) if n]
+        tests += [f"{name}.__class__ not in DEEP" for name in inputs]
+        return f"h and {' and '.join(tests)}"
+
+    def _unless_new(self, place: int, call: str, names: list[str]) -> _Block:
+        """Where all inputs of a list are known to differ, and no other list asks this resolver, nothing is
+        remembered."""
+        new = self._fresh.get(place)
+        if new is None:
+            return _Block(self._function, 0)
+        with self._function.block(f"if {new}:"):
+            self._line(f"{self._result(place)} = {call}")
+            self._extract_compact(place, names)
+        return self._function.block("else:")
+
+    def look_ahead(self, elements: str) -> None:
+        """Before a loop: are the inputs of its first calls all different?"""
+        for place, step in enumerate(self._steps):
+            site = step.site
+            if (
+                site.sole
+                and site.compact
+                and len(site.resolver.inputs) == 1
+                and step.inputs[0].attribute in self._given
+            ):
+                name = self._fresh[place] = f"new_{place}{self._suffix}"
+                self._line(f"{name} = all_differ({elements}, {self._key(step.inputs[0].attribute)})")
+
+    def _is_keyed(self, place: int) -> bool:
+        site = self._steps[place].site
+        return bool(site.compact) and site.resolver.cache and not site.alone and not self._is_single(place)
+
+    def _compact_names(self, step: Step) -> list[str]:
+        return [self._new(a) if a in step.expects else f"w{n}" for n, a in enumerate(step.site.compact)]
+
+    def _extract_compact(self, place: int, names: list[str]) -> None:
+        for name, attribute in zip(names, self._steps[place].site.compact, strict=True):
+            self._line(f"{name} = {self._result(place)}[{self._key(attribute)}]")
+        self._watch(place)
+
+    def _extract(self, place: int) -> None:
+        for attribute in self._steps[place].expects:
+            self._line(f"{self._new(attribute)} = {self._result(place)}[{self._key(attribute)}]")
+        self._watch(place)
+
+    def _watch(self, place: int) -> None:
+        """What a resolver brings unasked can change what comes after: later results, values entered already."""
+        step, result = self._steps[place], self._result(place)
+        later = {attribute for other in self._steps[place + 1 :] for attribute in other.expects}
+        watched = sorted((later | set(self._level.joins)) - set(step.resolver.output))
+        if not watched:
+            return
+        if len(watched) <= _FEW:
+            unlike = " or ".join(f"{self._key(attribute)} in {result}" for attribute in watched)
+        else:
+            watch = self._module.name(frozenset(watched), "WATCH")
+            unlike = f"len({result}) != {len(step.resolver.output)} and not {watch}.isdisjoint({result})"
+        self._line(f"if {unlike}:")
+        self._line("    raise Odd")
+
+    def _input(self, step: Step) -> str:
+        used = {item.attribute for item in step.inputs}
+        names = [item.attribute for item in step.resolver.inputs if item.attribute in used]
+        return "{" + ", ".join(f"{self._key(name)}: {self._var[name]}" for name in names) + "}"
+
+    def _input_key(self, step: Step) -> str:
+        used = {item.attribute: self._var[item.attribute] for item in step.inputs}
+        absent = self._module.name(ABSENT_KEY, "ABSENT")
+        parts = [used.get(item.attribute, absent) for item in step.resolver.inputs]
+        return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
+
+    def _safe(self, step: Step) -> str:
+        values = [self._var[item.attribute] for item in step.inputs]
+        return " and ".join(f"({v}.__class__ is int or {v}.__class__ is str)" for v in values) or "True"
+
+    # -- batches
+
+    def state(self, batch: int) -> str:
+        """What an entity needs to go on after a batch."""
+        known = [self._var[a] for a in self._known_before(batch)]
+        joined = [self._out[a] for a in self._joined_before(batch)]
+        return ", ".join(["x", "k", *known, *joined])
+
+    def state_names(self, batch: int) -> str:
+        """What the same is called when it goes on."""
+        known = [f"s{self._position(a)}" for a in self._known_before(batch)]
+        joined = [f"o{self._position(a)}" for a in self._joined_before(batch)]
+        return ", ".join(["x", "k", *known, *joined])
+
+    def _batch_inputs(self, batch: int) -> None:
+        known = f"run.memory.whole({self.site(batch)})" if self._steps[batch].resolver.cache else "()"
+        self._function.once(f"inputs = run.batch({self.site(batch)}).inputs", f"known = {known}")
+
+    def _park(self, batch: int) -> None:
+        step = self._steps[batch]
+        self._batch_inputs(batch)
+        safe = self._safe(step)
+        if safe != "True":
+            self._line(f"if not ({safe}):")
+            self._line("    raise Odd")
+        self._line(f"k = {self._input_key(step)}")
+        self._line("if k not in inputs and k not in known:")
+        self._line(f"    inputs[k] = {self._input(step)}")
+        if self._mode == "resume":
+            self._line(f"waiting.append((i, {self.state(batch)}))")
+        elif self._mode == "many":
+            self._line(f"parked.append((len(out), {self.state(batch)}))")
+            self._line("add(None)")
+        else:
+            self._line("answer = {}")
+
+    def at_once(self) -> None:
+        """A list whose every entity begins with the same batch: its inputs are collected without a loop of ours."""
+        if not self._steps or not self._steps[0].resolver.batch or self._level.joins or len(self._task.keys) != 1:
+            return
+        step = self._steps[0]
+        [key] = self._task.keys
+        if [item.attribute for item in step.resolver.inputs] != [key]:
+            return
+        self._batch_inputs(0)
+        name = self._key(key)
+        with self._function.block("try:"):
+            self._line(f"ks = [x[{name}] for x in xs]")
+            self._line("alike = set(map(len, xs)) == {1} and set(map(type, ks)) <= KINDS")
+        self._line("except (KeyError, TypeError):")
+        self._line("    alike = False")
+        with self._function.block("if alike:"):
+            self._function.settle()
+            self._line("out = [None] * len(xs)")
+            self._line(f"run.park_list({self.site(0)}, resume_0, xs, ks, [{{{name}: k}} for k in ks], out, up)")
+            self._line("return out")
+
+    # -- joins
+
+    def _joins(self, place: int | None) -> None:
+        for attribute in self._level.joins:
+            if attribute in self._given if place is None else self._made.get(attribute) == place:
+                self._join(attribute, place)
+
+    def _join(self, attribute: str, place: int | None) -> None:
+        below = self._level.joins[attribute].level
+        value = self._var[attribute]
+        out = f"o{self._position(attribute)}{self._suffix}"
+        level = self._module.name(below, "LEVEL")
+        up = f"({self._up}, {self._key(attribute)})"
+        self._line(f"{self._p} = -1")
+        self._line(f"t = {value}.__class__")
+        with self._function.block("if t is list:"):
+            self._list(attribute, value, out, level, up)
+        self._line("elif t is dict:")
+        self._line(f"    {out} = run.enter_one({level}, {value}, {up})")
+        self._line("elif t in ATOMS:")
+        self._line(f"    {out} = {value}")
+        with self._function.block("else:"):
+            self._depart(place, "UNSET" if place is None else self._result(place), "None", list(self._out))
+        self._out[attribute] = out
+
+    def _list(self, attribute: str, value: str, out: str, level: str, up: str) -> None:
+        inner = self._inliner(self._task, attribute)
+        if inner is None:
+            self._line(f"{out} = {level}.answer_list({value}, run, {up})")
+            return
+        suffix = f"{self._suffix}_{self._position(attribute)}"
+        self._function.count(f"len({value})", up)
+        self._line(f"out{suffix} = []")
+        self._line(f"add{suffix} = out{suffix}.append")
+        body = _Body(self._function, inner, self._inliner, suffix, "inline", f"{up}, len(out{suffix})")
+        body.look_ahead(value)
+        with self._function.block(f"for x{suffix} in {value}:"):
+            body.entity(-1)
+        self._line(f"{out} = out{suffix}")
+
+    # -- ends
+
+    def _answer(self) -> None:
+        pairs = []
+        for item in self._level.items:
+            value = self._out.get(item.key) if item.descent is not None else self._var.get(item.key)
+            if value is not None:
+                pairs.append(f"{self._key(item.key)}: {value}")
+        answer = "{" + ", ".join(pairs) + "}"
+        if self._mode == "resume":
+            self._line(f"if many: out[i] = {answer}")
+            self._line(f"else: out.update({answer})")
+        elif self._mode == "one":
+            self._function.settle()
+            self._line(f"return {answer}")
+        else:
+            self._line(f"add{self._suffix}({answer})")
+
+    def _depart(self, place: int | None, result: str, error: str, joined: list[str]) -> None:
+        """Hand the entity over: what the steps before gave, what the one on its turn gave, which joins are answered."""
+        where = self._module.name(Departure(self._level, self._plan, place), "DEPARTURE")
+        results = ", ".join([*(self._known_of(before) for before in range(place or 0)), result])
+        ready = ", ".join(f"{self._key(attribute)}: {self._out[attribute]}" for attribute in joined)
+        known = f"{where}, {self._x}, {self._here()}, ({results},), {error}, {{{ready}}}"
+        if self._mode == "one":
+            self._line(f"return run.depart({known}, {{}})")
+            return
+        if self._mode == "resume":
+            self._line(f"if many: out[i] = run.depart({known}, {{}})")
+            self._line(f"else: run.depart({known}, out)")
+        else:
+            self._line(f"add{self._suffix}(run.depart({known}, {{}}))")
+        self._line("continue")
+
+    def _known_of(self, place: int) -> str:
+        pairs = (f"{self._key(a)}: {self._var[a]}" for a in self._steps[place].expects)
+        return "{" + ", ".join(pairs) + "}"

@@ -1,0 +1,151 @@
+"""A plan for people: what would be called, in which order and why something cannot be. Reads plans, makes none.
+
+A plan is made for one entity; what lies below its joins is known only when it is there. Where the entity at hand, or
+the declaration of a resolver, tells what the entities below look like, their plan is shown too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from psi.edn import Keyword, Vector, dumps
+from psi.eql.write import to_edn
+from psi.graph.errors import shown
+from psi.graph.index import Index
+from psi.graph.level import Descent, Level
+from psi.graph.plan import Plan, Planner, Step, shape_of
+from psi.graph.reasons import Reason, reason
+from psi.graph.shape import Input, Shape
+
+__all__ = ["PlanTree", "plan_tree"]
+
+# A recursive query has no end on paper.
+_DEEPEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PlanTree:
+    """The plan for one entity and, as far as they can be foreseen, for the entities below it."""
+
+    level: Level
+    known: tuple[str, ...]
+    plan: Plan
+    reasons: tuple[Reason, ...]
+    below: Mapping[Any, PlanTree | None]  # attribute, [attribute branch] of a union, ident or placeholder → plan
+
+    def as_data(self) -> dict[str, Any]:
+        """The plan as EDN and JSON can carry it."""
+        return {
+            "query": to_edn(self.level.query),
+            "known": [Keyword(attribute) for attribute in self.known],
+            "steps": [_step_data(step) for step in self.plan.steps],
+            "unreachable": [found.as_data() for found in self.reasons],
+            "joins": {key: None if tree is None else tree.as_data() for key, tree in self.below.items()},
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines(""))
+
+    def _lines(self, indent: str) -> Iterator[str]:
+        known = " ".join(map(shown, self.known)) or "nothing"
+        yield f"{indent}known: {known}"
+        for call in self.level.calls:
+            yield f"{indent}mutation {call[0].name}"
+        for place, step in enumerate(self.plan.steps, start=1):
+            yield f"{indent}{place}. {_step_text(step)}"
+        for found in self.reasons:
+            yield f"{indent}not reachable:"
+            yield from found.lines(indent)
+        for key, tree in self.below.items():
+            yield f"{indent}{shown(key)}"
+            if tree is None:
+                yield f"{indent}  planned when its entities are there"
+            else:
+                yield from tree._lines(indent + "  ")
+
+
+def plan_tree(index: Index, planner: Planner, level: Level, entity: Mapping[Any, Any], depth: int = 0) -> PlanTree:
+    """The plan for this entity, and for what is below it."""
+    return _tree(index, planner, level, shape_of(entity, index.entered), entity, depth)
+
+
+def _tree(
+    index: Index, planner: Planner, level: Level, shape: Shape, entity: Mapping[Any, Any], depth: int
+) -> PlanTree:
+    plan = planner.plan(level, shape)
+    reasons = tuple(reason(index, planner, shape, attribute) for attribute in plan.unreachable)
+    below: dict[Any, PlanTree | None] = {}
+    for attribute, descent in plan.descents.items():
+        for key, target in _targets(attribute, descent):
+            below[key] = None if depth >= _DEEPEST else _below(index, planner, plan, attribute, target, entity, depth)
+    for ident, descent_below in level.idents:
+        if descent_below is not None:
+            start = {ident.attribute: ident.value}
+            below[ident.as_key()] = plan_tree(index, planner, descent_below.level, start, depth + 1)
+    for placeholder in level.placeholders:
+        if placeholder.level is not None and depth < _DEEPEST:
+            seen = {**shape, **{a: b for step in plan.steps for a, b in step.resolver.output.items()}}
+            start_shape = shape if placeholder.fresh else seen
+            below[placeholder.key] = _tree(index, planner, placeholder.level, start_shape, entity, depth + 1)
+    return PlanTree(level, tuple(map(str, shape)), plan, reasons, below)
+
+
+def _targets(attribute: str, descent: Descent) -> Iterator[tuple[Any, Level]]:
+    if descent.union:
+        for name, level in descent.branches():
+            yield Vector((Keyword(attribute), Keyword(name))), level
+    elif not descent.cut:
+        yield attribute, descent.level
+
+
+def _below(
+    index: Index, planner: Planner, plan: Plan, attribute: str, level: Level, entity: Mapping[Any, Any], depth: int
+) -> PlanTree | None:
+    sample = _sample(entity.get(attribute))
+    if sample is not None:
+        return plan_tree(index, planner, level, sample, depth + 1)
+    declared = next((step.resolver.output[attribute] for step in plan.steps if attribute in step.expects), None)
+    return _tree(index, planner, level, declared, {}, depth + 1) if declared else None
+
+
+def _sample(value: Any) -> Mapping[Any, Any] | None:
+    if isinstance(value, Mapping):
+        return value
+    if isinstance(value, list | tuple | set | frozenset):
+        return next((element for element in value if isinstance(element, Mapping)), None)
+    return None
+
+
+def _step_text(step: Step) -> str:
+    resolver = step.resolver
+    needs = " ".join(map(_input_text, resolver.inputs)) or "nothing"
+    marks = [
+        *(["batch"] if resolver.batch else []),
+        *(["async"] if resolver.is_async else []),
+        *([f"priority {resolver.priority}"] if resolver.priority else []),
+        *([f"params {dumps(step.site.params)}"] if step.site.params else []),
+        *([f"after {', '.join(str(place + 1) for place in step.after)}"] if step.after else []),
+    ]
+    suffix = f"   ({'; '.join(marks)})" if marks else ""
+    return f"{resolver.name}: {needs} -> {' '.join(map(shown, step.expects))}{suffix}"
+
+
+def _input_text(item: Input) -> str:
+    name = shown(item.attribute) if item.below is None else f"{{{shown(item.attribute)} [..]}}"
+    return f"{name}?" if item.optional else name
+
+
+def _step_data(step: Step) -> dict[str, Any]:
+    resolver = step.resolver
+    return {
+        "resolver": resolver.name,
+        "input": [Keyword(item.attribute) for item in step.inputs],
+        "expects": [Keyword(attribute) for attribute in step.expects],
+        "params": step.site.params,
+        "after": list(step.after),
+        "batch": resolver.batch,
+        "async": resolver.is_async,
+        "priority": resolver.priority,
+    }

@@ -1,0 +1,177 @@
+"""The door of this room: a graph of operations that answers queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from psi.eql import parse
+from psi.graph.drive import deadline, drive, drive_now
+from psi.graph.engine import Engine
+from psi.graph.explain import PlanTree, plan_tree
+from psi.graph.index import Index
+from psi.graph.level import Level, Levels
+from psi.graph.operations import Operation
+from psi.graph.request import Limits, Request
+
+__all__ = ["CacheInfo", "Graph"]
+
+
+@dataclass(frozen=True, slots=True)
+class CacheInfo:
+    """How well the plan cache serves: queries found in it, queries planned, queries dropped to make room."""
+
+    hits: int
+    misses: int
+    evictions: int
+    size: int
+    max_size: int
+
+
+class Graph:
+    """Operations that answer queries. Checked when it is built; never changes afterwards."""
+
+    def __init__(
+        self,
+        operations: Iterable[Operation | Iterable[Operation]],
+        *,
+        limits: Limits | None = None,
+        cache_size: int = 512,
+        placeholder_params: bool = False,
+        compile_after: int | None = 1,
+    ) -> None:
+        """``placeholder_params``: the params of a placeholder become data of its entity, as Pathom's plugin does.
+
+        ``compile_after``: how many entities of a shape are answered before code is compiled for it; ``None`` for never.
+        It changes how fast answers come, not what they are.
+        """
+        self.index = Index(operations)
+        self._engine = Engine(
+            self.index, limits or Limits(), compile_after=compile_after, placeholder_params=placeholder_params
+        )
+        self._queries = _QueryCache(cache_size)
+
+    async def query(
+        self,
+        query: Any,
+        entity: Mapping[Any, Any] | None = None,
+        *,
+        context: Any = None,
+        lenient: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 – a bound of the request, not a wait
+        max_depth: int | None = None,
+        max_entities: int | None = None,
+    ) -> dict[Any, Any]:
+        """Answer a query about an entity.
+
+        ``query`` is EDN text, EDN data or a :class:`psi.eql.Query`. Strict by default: the first failure is raised and
+        nothing is answered. ``lenient`` answers what it can and puts the failures beside the data, under ``ERRORS``.
+        """
+        request = self._request(context, lenient, timeout, max_depth, max_entities)
+        answer = self._start(request, query, entity)
+        if request.batches or request.waiting or request.late:
+            await drive(request, timeout)
+        return answer
+
+    def query_now(
+        self,
+        query: Any,
+        entity: Mapping[Any, Any] | None = None,
+        *,
+        context: Any = None,
+        lenient: bool = False,
+        timeout: float | None = None,
+        max_depth: int | None = None,
+        max_entities: int | None = None,
+    ) -> dict[Any, Any]:
+        """The same without an event loop, where every operation that is called is plain."""
+        request = self._request(context, lenient, timeout, max_depth, max_entities)
+        answer = self._start(request, query, entity)
+        if request.batches or request.waiting or request.late:
+            drive_now(request)
+        return answer
+
+    def plan(self, query: Any, entity: Mapping[Any, Any] | None = None) -> PlanTree:
+        """What would be called. ``.as_data()`` gives it as EDN data, ``str()`` as text."""
+        level = self._queries.level(query)
+        return plan_tree(self.index, self._engine.planner, level, {} if entity is None else entity)
+
+    def explain(self, query: Any, entity: Mapping[Any, Any] | None = None) -> str:
+        """What would be called, in words; and why an attribute cannot be reached."""
+        return str(self.plan(query, entity))
+
+    def cache_info(self) -> CacheInfo:
+        return self._queries.info()
+
+    def _request(
+        self, context: Any, lenient: bool, timeout: float | None, max_depth: int | None, max_entities: int | None
+    ) -> Request:
+        limits = self._engine.limits
+        if max_depth is not None or max_entities is not None:
+            limits = replace(
+                limits,
+                max_depth=limits.max_depth if max_depth is None else max_depth,
+                max_entities=limits.max_entities if max_entities is None else max_entities,
+            )
+        return Request(self._engine, context, lenient, limits, None if timeout is None else deadline(timeout))
+
+    def _start(self, request: Request, query: Any, entity: Mapping[Any, Any] | None) -> dict[Any, Any]:
+        level = self._queries.level(query)
+        if entity is None:
+            entity = {}
+        function = level.one.get(tuple(entity))
+        answer: dict[Any, Any] = (
+            request.enter_one(level, entity, None) if function is None else function(entity, request, None)
+        )
+        return answer
+
+
+class _QueryCache:
+    """Queries and all that was found out about them: levels, plans, compiled functions.
+
+    Bounded. What was asked again since it was last looked at gets another turn before it is dropped; that is nearly as
+    good as knowing the order of use, and costs a query one addition.
+    """
+
+    def __init__(self, max_size: int) -> None:
+        if max_size < 1:
+            raise ValueError(f"cache_size must be 1 or more, got {max_size}")
+        self._max_size = max_size
+        self._levels: dict[Any, Level] = {}
+        self._hits = 0
+        self._misses = 0
+        self._evictions = 0
+
+    def level(self, query: Any) -> Level:
+        level = self._levels.get(query) if query.__class__ is str else None
+        if level is None:
+            level = self._find(query)
+        level.hits += 1
+        return level
+
+    def _find(self, query: Any) -> Level:
+        key = query if type(query) is str else parse(query)
+        level = self._levels.get(key)
+        if level is None:
+            level = Levels().of(parse(key))
+            self._misses += 1
+            self._hits -= 1  # the first use of a level is not a hit
+            while len(self._levels) >= self._max_size:
+                self._evict()
+            self._levels[key] = level
+        return level
+
+    def _evict(self) -> None:
+        key, level = next(iter(self._levels.items()))
+        del self._levels[key]
+        if level.hits > level.seen_hits:
+            level.seen_hits = level.hits
+            self._levels[key] = level
+        else:
+            self._hits += level.hits
+            self._evictions += 1
+
+    def info(self) -> CacheInfo:
+        hits = self._hits + sum(level.hits for level in self._levels.values())
+        return CacheInfo(hits, self._misses, self._evictions, len(self._levels), self._max_size)

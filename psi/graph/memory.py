@@ -1,0 +1,75 @@
+"""What a request remembers: the results of resolvers, so that none is called twice with the same input.
+
+Two forms side by side. The whole result is kept where several levels of a query may want different parts of it. Where
+only one level can call a resolver, compiled code keeps just the values that level can use, which is smaller and
+faster; a result that lacks some of them is kept whole, and a :class:`~psi.graph.emit.Full` stands in its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from psi.graph.emit import UNSET, Full
+from psi.graph.level import Site
+from psi.graph.values import ABSENT_KEY
+
+__all__ = ["Memory"]
+
+
+class Memory:
+    """The results of one request, by site and input."""
+
+    __slots__ = ("compacts", "wholes")
+
+    def __init__(self) -> None:
+        self.wholes: dict[Site, dict[Any, Any]] = {}
+        self.compacts: dict[Site, dict[Any, Any]] = {}
+
+    def whole(self, site: Site) -> dict[Any, Any]:
+        found = self.wholes.get(site)
+        if found is None:
+            found = self.wholes[site] = {}
+        return found
+
+    def compact(self, site: Site) -> dict[Any, Any]:
+        """Inputs and the values of ``site.compact``; for one input and one value, just the value by the input."""
+        found = self.compacts.get(site)
+        if found is None:
+            found = self.compacts[site] = {}
+        return found
+
+    def recall(self, site: Site, data: Mapping[str, Any], key: Any, expects: tuple[str, ...] = ()) -> Any:
+        """A result that is remembered, wherever; ``UNSET`` where there is none."""
+        if site.compact and all(attribute in site.compact for attribute in expects):
+            values = self._recall_compact(site, [data.get(item.attribute, ABSENT_KEY) for item in site.resolver.inputs])
+            if values is not None:
+                return dict(zip(site.compact, values, strict=True))
+        return self.whole(site).get(key, UNSET)
+
+    def _recall_compact(self, site: Site, inputs: list[Any]) -> tuple[Any, ...] | None:
+        found = self.compact(site)
+        if not all(type(value) in (int, str) or value is ABSENT_KEY for value in inputs):
+            return None
+        if len(inputs) == 1 == len(site.compact):
+            value = found.get(inputs[0], UNSET)
+            return None if value is UNSET or value.__class__ is Full else (value,)
+        for key in (inputs[0] if inputs else None, tuple(inputs)):
+            entry = found.get(key, ())
+            if entry and all(a == b and type(a) is type(b) for a, b in zip(entry, inputs, strict=False)):
+                return tuple(entry[len(inputs) :])
+        return None
+
+    def remember(self, site: Site, data: Mapping[str, Any], key: Any, value: Any) -> None:
+        """Keep a whole result, and leave word of it where compiled code looks first."""
+        self.whole(site)[key] = value
+        if site.compact:
+            inputs = [data.get(item.attribute, ABSENT_KEY) for item in site.resolver.inputs]
+            known = self.compact(site)
+            first = inputs[0] if inputs else None
+            with suppress(TypeError):  # what cannot be a key is not looked for there either
+                known[tuple(inputs) if len(inputs) > 1 and first in known else first] = Full()
+
+    def forget(self, site: Site, key: Any) -> None:
+        self.whole(site).pop(key, None)

@@ -1,0 +1,280 @@
+"""One query being answered: what its frames and its compiled functions share. Neither waits nor reads a clock.
+
+Also the way back from compiled code: an entity that departs from the happy path is taken over here by a frame.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from psi.edn import Map
+from psi.eql.ast import NO_PARAMS
+from psi.graph.compile import Up
+from psi.graph.emit import UNSET, Departure
+from psi.graph.errors import LimitExceeded
+from psi.graph.frame import Frame, path_of
+from psi.graph.level import Level, Site
+from psi.graph.memory import Memory
+from psi.graph.operations import Env
+from psi.graph.select import select
+from psi.graph.values import input_key
+
+if TYPE_CHECKING:
+    from psi.graph.engine import Engine
+
+__all__ = ["Batch", "Limits", "Request", "Waiting"]
+
+_BETWEEN_LOOKS: Final = 64  # entities between two looks at the clock
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much one request may cost before it is stopped with a clear error."""
+
+    max_depth: int = 1000
+    max_entities: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Waiting:
+    """An awaitable on its way, and who wants what it gives."""
+
+    name: str
+    awaitable: Awaitable[Any]
+    deliver: Callable[[Any, Exception | None], None]
+
+
+class Batch:
+    """Inputs collected for one batch resolver with one set of params, each input once."""
+
+    __slots__ = ("aligned", "inputs", "results", "site", "waiters")
+
+    def __init__(self, site: Site) -> None:
+        self.site = site
+        self.aligned = False  # one list asks, each of its entities for something else
+        self.results: Sequence[Any] | None = None  # then this is all it needs: the results in that order
+        self.inputs: dict[Any, Any] = {}
+        self.waiters: list[Callable[[Mapping[Any, Any], Mapping[Any, Exception]], None]] = []
+
+    def settle(self, request: Request, found: Mapping[Any, Any], errors: Mapping[Any, Exception]) -> None:
+        """Hand out what came back, in the order in which it was asked for; each goes as far as it can before the
+        next."""
+        for waiter in self.waiters:
+            waiter(found, errors)
+            request.run()
+
+
+_EMPTY_ENV: Final = Env(NO_PARAMS, None)
+
+
+class Request:
+    """Everything that the frames and the compiled functions of one query share."""
+
+    __slots__ = (
+        "_envs",
+        "_expired",
+        "_granted",
+        "_memory",
+        "_spent",
+        "batches",
+        "budget",
+        "context",
+        "engine",
+        "late",
+        "lenient",
+        "limits",
+        "plain_env",
+        "stack",
+        "waiting",
+    )
+
+    def __init__(
+        self,
+        engine: Engine,
+        context: Any,
+        lenient: bool,
+        limits: Limits,
+        expired: Callable[[], bool] | None,
+    ) -> None:
+        self.engine = engine
+        self.limits = limits
+        self.context = context
+        self.lenient = lenient
+        self.plain_env = _EMPTY_ENV if context is None else Env(NO_PARAMS, context)
+        self.stack: list[Frame] = []
+        self.batches: dict[Site, Batch] = {}
+        self.waiting: list[Waiting] = []
+        self._memory: Memory | None = None
+        self.late: list[tuple[Frame, dict[Any, Any]]] = []
+        # Entities that may still be worked on before the limits are looked at again.
+        self.budget = self._granted = (
+            limits.max_entities if expired is None else min(limits.max_entities, _BETWEEN_LOOKS)
+        )
+        self._spent = 0
+        self._expired = expired
+        self._envs: dict[Map, Env] = {}
+
+    @property
+    def memory(self) -> Memory:
+        if self._memory is None:
+            self._memory = Memory()  # a query about one entity never needs it
+        return self._memory
+
+    def env(self, params: Map) -> Env:
+        if not params:
+            return self.plain_env
+        found = self._envs.get(params)
+        if found is None:
+            found = self._envs[params] = Env(params, self.context)
+        return found
+
+    def batch(self, site: Site) -> Batch:
+        found = self.batches.get(site)
+        if found is None:
+            found = self.batches[site] = Batch(site)
+        return found
+
+    def wait(self, name: str, awaitable: Awaitable[Any], deliver: Callable[[Any, Exception | None], None]) -> None:
+        self.waiting.append(Waiting(name, awaitable, deliver))
+
+    def run(self) -> None:
+        """Let every frame on the stack go as far as it can without waiting."""
+        stack = self.stack
+        while stack:
+            frame = stack.pop()
+            frame.queued = False
+            frame.run()
+
+    def admit(self, frame: Frame) -> None:
+        if frame.depth > self.limits.max_depth:
+            raise LimitExceeded("max-depth", f"nested deeper than max_depth={self.limits.max_depth}", frame.path())
+        self.budget -= 1
+        if self.budget < 0:
+            self.spend(frame)
+
+    def spend(self, up: Up) -> None:
+        """The budget of entities is used up: look at the limits and, if they allow, get another."""
+        limit = self.limits.max_entities
+        self._spent += self._granted - self.budget
+        if self._spent > limit:
+            raise LimitExceeded("max-entities", f"more entities than max_entities={limit}", path_of(up))
+        if self._expired is not None and self._expired():
+            raise LimitExceeded("timeout", "the request took longer than its timeout", path_of(up))
+        self.budget = self._granted = min(limit - self._spent, _BETWEEN_LOOKS if self._expired is not None else limit)
+
+    # -- what compiled functions call when they meet something they were not made for
+
+    def enter_one(self, level: Level, entity: Mapping[Any, Any], up: Up) -> Any:
+        """The answer of one entity; compiled on the first of its shape."""
+        function = level.one.get(tuple(entity))
+        if function is None:
+            function = self.engine.compiled(level, entity).one
+        return function(entity, self, up)
+
+    def enter_list(self, level: Level, elements: list[Any], up: Up) -> list[Any]:
+        """The answers of a list that no loop was compiled for yet; the first entity in it decides for which shape one
+        is."""
+        if elements and type(elements[0]) is dict:
+            made = self.engine.compiled(level, elements[0], len(elements))
+            if made is not level.framed or not self.engine.compiles(level):
+                level.answer_list = made.many
+            return made.many(elements, self, up)
+        out: list[Any] = []
+        for place, element in enumerate(elements):
+            self.other(level, element, (up, place), out)
+        return out
+
+    def other(self, level: Level, element: Any, up: Up, out: list[Any]) -> None:
+        """An element that the loop was not made for: another shape, or no entity at all."""
+        if isinstance(element, Mapping):
+            out.append(self.enter_one(level, element, up))
+        elif element is not None:
+            out.append(element)
+
+    def fetch(self, site: Site, data: dict[str, Any]) -> Any:
+        """Call a resolver whose input is not its own key."""
+        resolver = site.resolver
+        key = input_key(data, resolver.inputs)
+        value = self.memory.recall(site, data, key)
+        if value is UNSET:
+            value = resolver.function(self.env(site.params), data)
+            self.memory.remember(site, data, key, value)
+        return value
+
+    def park(self, site: Site, resume: Callable[..., None], parked: Any, out: Any, up: Up) -> None:
+        def receive(found: Mapping[Any, Any], errors: Mapping[Any, Exception]) -> None:
+            resume(parked, out, found, errors, self, up)
+
+        self.batch(site).waiters.append(receive)
+
+    def park_list(
+        self,
+        site: Site,
+        resume: Callable[..., None],
+        entities: list[Any],
+        keys: list[Any],
+        inputs: list[Any],
+        out: Any,
+        up: Up,
+    ) -> None:
+        """Park all entities of a list at once. If nobody else has asked and no key occurs twice, results need no
+        keys."""
+        batch = self.batch(site)
+        known = self.memory.whole(site) if site.resolver.cache else ()
+        pairs = zip(keys, inputs, strict=True)
+        batch.inputs.update(pairs if not known else [(key, data) for key, data in pairs if key not in known])
+        places = range(len(entities))
+        batch.aligned = site.sole and len(batch.inputs) == len(keys) and not batch.waiters
+
+        def receive(found: Mapping[Any, Any], errors: Mapping[Any, Exception]) -> None:
+            if batch.results is not None:
+                resume(zip(places, entities, places, strict=True), out, batch.results, errors, self, up)
+            else:
+                resume(zip(places, entities, keys, strict=True), out, found, errors, self, up)
+
+        batch.waiters.append(receive)
+
+    def depart(
+        self,
+        departure: Departure,
+        entity: Mapping[Any, Any],
+        up: Up,
+        results: tuple[Any, ...],
+        error: Exception | None,
+        ready: dict[Any, Any],
+        out: dict[Any, Any],
+    ) -> dict[Any, Any]:
+        """Go on with an entity in a frame, from where compiled code left it."""
+        frame = Frame(self, departure.level, entity, up=up)
+        frame.resume(departure, results, error, ready)
+        return self.answer(frame, out)
+
+    def frame(self, level: Level, entity: Mapping[Any, Any], up: Up) -> dict[Any, Any]:
+        """The answer of one entity that no code was compiled for."""
+        return self.answer(Frame(self, level, entity, up=up), {})
+
+    def answer(self, frame: Frame, out: dict[Any, Any]) -> dict[Any, Any]:
+        """Run a frame now, before anything else; its answer may be completed later."""
+        before = self.stack
+        self.stack = []
+        self.enqueue(frame)
+        self.run()
+        self.stack = before
+        if frame.complete:
+            out.update(select(frame.level, frame.entity))
+        else:
+            self.late.append((frame, out))
+        return out
+
+    def finish(self) -> None:
+        """Everything is there: cut the answers that had to wait."""
+        for frame, out in self.late:
+            out.update(select(frame.level, frame.entity))
+        self.late.clear()
+
+    def enqueue(self, frame: Frame) -> None:
+        if not frame.queued:
+            frame.queued = True
+            self.stack.append(frame)

@@ -1,0 +1,102 @@
+"""Cutting an operation's input out of an entity, and naming it so that equal inputs are known again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from psi.edn import Map
+from psi.graph.select import SetOf, rebuild
+from psi.graph.shape import Inputs
+
+__all__ = ["ABSENT_KEY", "all_differ", "cut_input", "input_key"]
+
+
+class _Absent:
+    def __repr__(self) -> str:
+        return "<absent>"
+
+
+_ABSENT: Final = _Absent()
+
+# Of these kinds two values are equal exactly when they are the same to EDN: they can be keys as they are. Not so bool
+# and float (1, 1.0 and True are one key to Python), nor the texts that are no strings.
+_SAFE: Final = frozenset((int, str))
+
+_WORTH_A_LOOK: Final = 8
+
+
+def cut_input(entity: Mapping[Any, Any], inputs: Inputs) -> dict[str, Any] | None:
+    """Exactly the declared input, nothing more; ``None`` when something required is not there."""
+    data: dict[str, Any] = {}
+    for item in inputs:
+        attribute = item.attribute
+        if attribute in entity:
+            value = entity[attribute]
+            if item.below is not None:
+                value = _cut_value(value, item.below)
+                if value is _ABSENT:
+                    if item.optional:
+                        continue
+                    return None
+            data[attribute] = value
+        elif not item.optional:
+            return None
+    return data
+
+
+def _cut_value(value: Any, below: Inputs) -> Any:
+    if isinstance(value, Mapping):
+        cut = cut_input(value, below)
+        return _ABSENT if cut is None else cut
+    if isinstance(value, list | tuple | set | frozenset):
+        is_set = isinstance(value, SetOf | set | frozenset)
+        elements: list[Any] = []
+        for element in value:
+            if isinstance(element, Mapping):
+                cut = cut_input(element, below)
+                if cut is None:
+                    return _ABSENT
+                elements.append(Map(cut) if is_set else cut)
+            else:
+                elements.append(element)
+        return frozenset(elements) if is_set else rebuild(value, elements)
+    return value
+
+
+def input_key(data: Mapping[str, Any], inputs: Inputs) -> Any:
+    """A hashable name for an input: the value itself for one input, a tuple in declared order for several."""
+    if len(inputs) == 1:
+        return _typed(data.get(inputs[0].attribute, _ABSENT))
+    return tuple(_typed(data.get(item.attribute, _ABSENT)) for item in inputs)
+
+
+def all_differ(elements: Sequence[Any], attribute: str) -> bool:
+    """Does no value of this attribute occur twice? Cheaper than remembering each, if the list is not tiny."""
+    if len(elements) < _WORTH_A_LOOK:
+        return False
+    try:
+        return len({element[attribute] for element in elements}) == len(elements)
+    except (KeyError, TypeError):
+        return False
+
+
+def _typed(value: Any) -> Any:
+    kind = type(value)
+    if kind in _SAFE:
+        return value
+    if isinstance(value, Mapping):
+        return (Mapping, frozenset((key, _typed(below)) for key, below in value.items()))
+    if isinstance(value, list | tuple):
+        return (list, tuple(map(_typed, value)))
+    if isinstance(value, set | frozenset):
+        return (frozenset, frozenset(map(_typed, value)))
+    try:
+        hash(value)
+    except TypeError:
+        return (kind, id(value))  # the input holds it alive as long as the request
+    return (kind, value)
+
+
+# How an optional input that is not there stands in a key of several.
+ABSENT_KEY: Final = _typed(_ABSENT)

@@ -1,0 +1,144 @@
+"""Deep and huge texts end in an answer or a sentence, soon: nothing recurses and nothing is quadratic.
+
+None of these looks at a clock. A step that were quadratic in ten million characters would be noticed without one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from psi.edn import List, ReadError, Vector, WriteError, dumps, loads
+
+HUGE = 10_000_000
+
+
+def refusal(text: str, **options: Any) -> str:
+    with pytest.raises(ReadError) as caught:
+        loads(text, **options)
+    return str(caught.value)
+
+
+def open_quote(column: int) -> str:
+    found = f'line 1, column {column}: expected ", found the end of the text'
+    return f'{found}; the " opened at line 1, column 1 is not closed'
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("(", ")"), ("{:a ", "}"), ("[(", ")]"), ("[{:a ", "}]")])
+def test_ten_thousand_levels_are_read_and_written_again(opening: str, closing: str) -> None:
+    levels = 10_000 // (len(closing))
+    text = opening * levels + "1" + closing * levels
+    assert dumps(loads(text)) == text
+
+
+def test_one_level_more_is_refused_where_it_opens() -> None:
+    expected = "line 1, column 10001: expected at most 10000 levels of nesting, found ["
+    assert refusal("[" * 10_001 + "]" * 10_001) == expected
+    assert refusal("[" * HUGE) == expected
+
+
+def test_the_depth_can_be_set() -> None:
+    assert loads("[[1]]", max_depth=2) == [[1]]
+    assert refusal("[[1]]", max_depth=1) == "line 1, column 2: expected at most 1 levels of nesting, found ["
+    assert loads("1", max_depth=0) == 1
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("#{", "}"),
+        ("[", "]"),
+        ("(", ")"),
+        ("{:a ", "}"),
+        ("{", " 1}"),
+        ("[#{", "}]"),
+        ("{[", "] 1}"),
+        ("{#{(", ")} 1}"),
+    ],
+)
+def test_two_hundred_levels_are_hashable_and_one_more_is_refused(opening: str, closing: str) -> None:
+    brackets = sum(opening.count(bracket) for bracket in "[({")
+    levels = 200 // brackets
+    text = f"#{{{opening * (levels - 1)}nil{closing * (levels - 1)}}}"
+    assert dumps(loads(text)) == text
+    assert hash(loads(text)) == hash(loads(text))
+    assert loads(text) == loads(text)
+    deeper = f"#{{{opening * 10_000}nil{closing * 10_000}}}"
+    assert "expected at most 200 levels inside a map key or a set, found " in refusal(deeper)
+
+
+def test_two_deep_keys_that_are_the_same_are_found_out() -> None:
+    deep = "[" * 199 + "]" * 199
+    assert refusal(f"#{{{deep} {deep}}}").startswith("line 1, column 1: expected each element of a set once, found [[[")
+
+
+def test_deep_values_made_in_python_are_written_or_refused() -> None:
+    deep: Any = None
+    for level in range(10_000):
+        deep = ([deep], (deep,), List((deep,)), {"a": deep}, Vector((deep,)))[level % 5]
+    assert dumps(deep).count("nil") == 1
+    with pytest.raises(WriteError) as caught:
+        dumps([deep])
+    assert str(caught.value) == (
+        "cannot write a value of type list: it is nested deeper than 10000 levels, or holds itself"
+    )
+
+
+def test_sets_in_sets_in_sets_are_written() -> None:
+    deep: Any = frozenset()
+    for _ in range(5_000):
+        deep = frozenset({deep, 1})
+    assert dumps(deep) == "#{" * 5_000 + "#{}" + " 1}" * 5_000
+
+
+@pytest.mark.parametrize(
+    ("before", "repeated", "times", "message"),
+    [
+        ("", "1", HUGE, f"line 1, column 1: expected a number of at most 4300 digits, found one of {HUGE}"),
+        ("1.", "1", HUGE, f"line 1, column 1: expected a number of at most 4300 digits, found one of {HUGE + 2}"),
+        ("", "7M", HUGE // 2, f"line 1, column 1: expected a number of at most 4300 digits, found one of {HUGE}"),
+        ("", ",", HUGE, f"line 1, column {HUGE + 1}: expected a value, found the end of the text"),
+        ("", "\n", HUGE, f"line {HUGE + 1}, column 1: expected a value, found the end of the text"),
+        ("", ";", HUGE, f"line 1, column {HUGE + 1}: expected a value, found the end of the text"),
+        ("", ";\n", HUGE // 2, f"line {HUGE // 2 + 1}, column 1: expected a value, found the end of the text"),
+        (":", "a/", HUGE // 2, f"line 1, column 1: expected a keyword, found :{'a/' * 19}…"),
+        ('"', "a", HUGE, open_quote(HUGE + 2)),
+        ('"', '\\"', HUGE // 10, open_quote(HUGE // 5 + 2)),
+        ('"', '""', HUGE // 10, 'line 1, column 3: expected the end of the text, found ""'),
+        ("", "]", HUGE // 10, "line 1, column 1: expected a value, found ]"),
+        ("", "{", HUGE // 10, "line 1, column 202: expected at most 200 levels inside a map key or a set, found {"),
+        (
+            "",
+            "#_",
+            HUGE // 50,
+            f"line 1, column {HUGE // 25 + 1}: expected a value after #_, found the end of the text",
+        ),
+    ],
+)
+def test_a_huge_text_is_refused_in_a_sentence(before: str, repeated: str, times: int, message: str) -> None:
+    assert refusal(before + repeated * times) == message
+
+
+def test_a_huge_string_is_read_and_written_again() -> None:
+    for text in ('"' + "a" * HUGE + '"', '"' + "\\n" * (HUGE // 2) + '"', '"' + "ї" * (HUGE // 2) + '"'):
+        assert dumps(loads(text)) == text
+
+
+def test_many_octal_escapes_are_read() -> None:
+    assert loads('"' + "\\101" * 200_000 + '"') == "A" * 200_000
+
+
+def test_a_huge_string_in_a_deep_place_is_not_copied_at_every_level() -> None:
+    levels = 10_000
+    text = "[" * levels + '"' + "a" * HUGE + '"' + "]" * levels
+    assert dumps(loads(text)) == text
+    keyed = "{[" * 100 + '"' + "a" * HUGE + '"' + "] 1}" * 100
+    assert dumps(loads(keyed)) == keyed
+
+
+def test_very_many_values_are_read_and_written_again() -> None:
+    text = "[" + " ".join(['{:a 1 "b" [nil]}'] * 50_000) + "]"
+    assert dumps(loads(text)) == text
+    discarded = "#_" * 100_000 + "1 " * 100_000 + "2"
+    assert loads(discarded) == 2

@@ -1,0 +1,130 @@
+"""Whoever answers, the answer is the same: compiled code, frames, the async driver, and a reference that is only plain."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import HealthCheck, event, given, note, settings
+
+from psi.eql import Join, Property, Query, Union, Wildcard, unparse
+from psi.errors import PsiError
+from psi.graph import Graph
+from tests.graph.reference import Answer, Reference, select
+from tests.graph.strategies import Asking, Log, World, entities, exact, queries, worlds
+
+SOME = settings(
+    max_examples=int(os.environ.get("EXAMPLES", "150")), deadline=None, suppress_health_check=list(HealthCheck)
+)
+
+
+class Outcome:
+    """What one way of running came to: data, or the kind of an error."""
+
+    def __init__(self, way: str, log: Log, data: Any = None, error: PsiError | None = None) -> None:
+        self.way = way
+        self.log = log
+        self.data = data
+        self.error = error
+        self.kind = type(error).__name__ if error else None
+
+    def __repr__(self) -> str:
+        return f"{self.way}: {self.error!r}" if self.error else f"{self.way}: {self.data}"
+
+
+def outcomes(world: World, query: Query, entity: Mapping[Any, Any], *, lenient: bool) -> Iterator[Outcome]:
+    for way in ("compiled", "frames", "async"):
+        log = Log()
+        graph = Graph(world.operations(log, asynchronous=way == "async"), compiling=way != "frames")
+        try:
+            if way == "async":
+                data = asyncio.run(graph.query(unparse(query), entity, lenient=lenient))
+            else:
+                data = graph.query_now(query, entity, lenient=lenient)
+            yield Outcome(way, log, data)
+        except PsiError as error:
+            yield Outcome(way, log, error=error)
+
+
+def told(world: World, query: Query, entity: Mapping[Any, Any]) -> None:
+    for rule in world.rules:
+        note(repr(rule))
+    note(repr(world.kin))
+    note(f"entity {entity!r}")
+    note(f"query {unparse(query)}")
+
+
+def explicit(query: Any) -> Any:
+    """The query without its wildcards: they show what was called on the way, which choices decide."""
+    match query:
+        case Query(children):
+            return Query(tuple(explicit(c) for c in children if not isinstance(c, Wildcard) and not _is_open(c)))
+        case Union(branches):
+            return Union(tuple((name, explicit(branch)) for name, branch in branches))
+        case Join():
+            return replace(query, query=explicit(query.query))
+        case _:
+            return query
+
+
+def _is_open(child: Any) -> bool:
+    return isinstance(child, Property) and child.is_placeholder
+
+
+def agree(query: Query, one: Any, other: Any, *, open_too: bool) -> None:
+    if not open_too:
+        query = explicit(query)
+        one, other = select(query, one), select(query, other)
+    assert exact(one) == exact(other), f"\n{one}\n{other}"
+
+
+@SOME
+@given(worlds(failing=True, adding=True), queries(), entities())
+def test_lenient_answers_agree_on_data_and_on_what_failed(world: World, query: Query, entity: dict[Any, Any]) -> None:
+    told(world, query, entity)
+    untouched = deepcopy(entity)
+    log = Log()
+    expected = Reference(world.operations(log)).answer(query, entity)
+    for outcome in outcomes(world, query, entity, lenient=True):
+        note(f"{outcome!r}")
+        note(f"expected {expected}")
+        assert outcome.error is None
+        agree(query, outcome.data, expected.data, open_too=world.single)
+        assert outcome.log.problems == []
+        assert outcome.log.repeated(world.cached) == []
+        assert outcome.log.mutations == log.mutations
+        assert exact(entity) == exact(untouched)
+
+
+@SOME
+@given(worlds(failing=True) | worlds(failing=False, adding=True), queries(Asking(unknown=False)), entities())
+def test_strict_answers_agree_on_data_or_on_the_kind_of_failure(
+    world: World, query: Query, entity: dict[Any, Any]
+) -> None:
+    told(world, query, entity)
+    untouched = deepcopy(entity)
+    log = Log()
+    expected = Reference(world.operations(log)).answer(query, entity)
+    for outcome in outcomes(world, query, entity, lenient=False):
+        note(f"{outcome!r}")
+        note(f"expected {expected}")
+        check_strict(world, query, expected, outcome)
+        assert outcome.log.problems == []
+        assert exact(entity) == exact(untouched)
+    event("fails" if expected.failures else "succeeds")
+
+
+def check_strict(world: World, query: Query, expected: Answer, outcome: Outcome) -> None:
+    if expected.failures:
+        assert outcome.kind in expected.failures | expected.swallowed
+    elif expected.swallowed and world.single:
+        assert outcome.kind in expected.swallowed
+    elif outcome.error is not None:
+        assert world.doubtful
+    else:
+        agree(query, outcome.data, expected.data, open_too=world.single)
+        assert outcome.log.repeated(world.cached) == []
