@@ -99,8 +99,8 @@ _OTHER_NUMBERS = (
 
 
 def _number(token: str) -> int | float | Decimal:
-    if len(token) > MAX_DIGITS:
-        raise Misread(f"a number of at most {MAX_DIGITS} digits", found=f"one of {len(token)}")
+    if (digits := len(token.strip("+-NM"))) > MAX_DIGITS:
+        raise Misread(f"a number of at most {MAX_DIGITS} digits", found=f"one of {digits}")
     if match := _INTEGER.fullmatch(token):
         return int(match[1])
     if not (match := _FLOAT.fullmatch(token)):
@@ -173,7 +173,7 @@ def _settled(escape: re.Match[str]) -> str:
 # Clojure's reading of RFC 3339: it may stop after any part, and without an offset it is UTC.
 _INSTANT = re.compile(
     r"([0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2}(?:T[0-9]{2}(?::[0-9]{2}(?::[0-9]{2}(?:\.[0-9]++)?)?)?)?)?)?)"
-    r"(Z|[-+](?:[01][0-9]|2[0-3]):[0-5][0-9])?"
+    r"(Z|[-+][0-9]{2}:[0-5][0-9])?"
 )
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 

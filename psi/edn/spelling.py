@@ -76,7 +76,7 @@ def _decimal(number: Decimal) -> str:
     text = str(number)
     if not number.is_finite():
         raise Unwritable(number, f"EDN has no decimal {text}")
-    if len(text) > MAX_DIGITS:
+    if len(text.lstrip("-")) > MAX_DIGITS:
         raise Unwritable(number, f"it has more than {MAX_DIGITS} digits")
     return f"{text}M"
 
@@ -89,7 +89,7 @@ def _instant(moment: datetime) -> str:
             moment = moment.astimezone(UTC)
         except OverflowError:
             raise Unwritable(moment, "in UTC it is outside the years 1 to 9999") from None
-    text = moment.isoformat()[: -len("+00:00")]
+    text = datetime.isoformat(moment)[: -len("+00:00")]
     return f'#inst "{text.removesuffix("000")}Z"' if moment.microsecond else f'#inst "{text}.000Z"'
 
 

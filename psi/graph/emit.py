@@ -22,7 +22,7 @@ from typing import Any, Final
 from psi.edn import List, Map, Vector
 from psi.graph.level import Level
 from psi.graph.plan import Plan, Step
-from psi.graph.values import ABSENT_KEY, all_differ
+from psi.graph.values import ABSENT_KEY, all_differ, all_of_size
 
 __all__ = ["UNSET", "Departure", "Full", "Odd", "Task", "write_module"]
 
@@ -147,6 +147,7 @@ class _Module:
             "KINDS": _KINDS,
             "DEEP": _DEEP,
             "all_differ": all_differ,
+            "all_of_size": all_of_size,
         }
         self._names: dict[int, str] = {}
 
@@ -282,7 +283,8 @@ class _Body:
             else:
                 self._restore(after)
             for place in segment:
-                self._line(f"{self._p} = {place}")
+                if not self._is_keyed(place) or place in self._fresh:
+                    self._line(f"{self._p} = {place}")
                 self._call(place)
                 self._joins(place)
             if batch is None:
@@ -293,6 +295,9 @@ class _Body:
         with self._function.block("except Exception as error:"):
             self._line(f"if {self._p} == -1:")
             self._line("    raise")
+            if self._mode != "one":
+                for place in filter(self._is_told, range(len(self._steps))):
+                    self._catch_up(place)  # whoever takes over looks for entries
             if after < 0:
                 with self._function.block(f"if {self._p} == -2:"):
                     self._other()
@@ -309,13 +314,18 @@ class _Body:
         unlike = [f"{self._key(key)} not in {self._x}" for key in unused]
         if len(strange) <= _FEW:
             unlike.extend(f"{self._key(key)} in {self._x}" for key in strange)
-        elif len(self._given) + len(unused) == len(self._task.keys):
-            unlike.insert(0, f"len({self._x}) != {len(self._task.keys)}")
+        elif self._counts_keys():
+            unlike.insert(0, f"not even{self._suffix} and len({self._x}) != {len(self._task.keys)}")
         else:
             unlike.append(f"not {self._module.name(frozenset(strange), 'STRANGE')}.isdisjoint({self._x})")
         if unlike:
             self._line(f"if {' or '.join(unlike)}:")
             self._line("    raise Odd")
+
+    def _counts_keys(self) -> bool:
+        """Is the number of keys enough to tell an entity of this shape, once the ones that are used are there?"""
+        strange = self._task.relevant - set(self._task.keys)
+        return len(strange) > _FEW and all(key in self._task.relevant for key in self._task.keys)
 
     def _other(self) -> None:
         """Not an entity of the shape this was written for, or no entity at all."""
@@ -457,13 +467,15 @@ class _Body:
         entry = f"({', '.join([*inputs, *names])},)"
         taken = f"{', '.join([*('_' for _ in inputs), *names])}, = h"
         key = inputs[0] if inputs else "None"
-        with self._unless_new(place, call, names):
+        with self._unless_new(place, call, names), self._at_first_sight(place, call, names, key):
             self._line(f"{self._p} = {_KEYING + place}")
             with self._function.block(f"if {key} not in {cache}:"):
                 self._line(f"{self._p} = {place}")
                 self._line(f"{result} = {call}")
                 self._extract_compact(place, names)
                 self._line(f"{cache}[{key}] = {entry}")
+                if self._is_told(place):
+                    self._line(f"{self._seen(place)}.add({key})")
             with self._function.block("else:"):
                 self._line(f"h = {cache}[{key}]")
                 with self._function.block(f"if {self._same_inputs(inputs)}:"):
@@ -503,8 +515,51 @@ class _Body:
             self._extract_compact(place, names)
         return self._function.block("else:")
 
+    def _at_first_sight(self, place: int, call: str, names: list[str], key: str) -> _Block:
+        """Where one list is all that asks, and its answers tell both inputs and values, the answers are the memory.
+
+        It is enough to note what was seen. Only when something is seen again, the answers so far are made into entries.
+        """
+        if not self._is_told(place) or self._mode == "one":
+            return _Block(self._function, 0)
+        seen = self._seen(place)
+        self._line(f"{self._p} = {_KEYING + place}")
+        with self._function.block(f"if {key} not in {seen}:"):
+            self._line(f"{seen}.add({key})")
+            self._line(f"{self._p} = {place}")
+            self._line(f"{self._result(place)} = {call}")
+            self._extract_compact(place, names)
+        block = self._function.block("else:")
+        with block:
+            self._catch_up(place)
+        return block
+
+    def _is_told(self, place: int) -> bool:
+        step = self._steps[place]
+        inputs = [item.attribute for item in step.resolver.inputs]
+        shown = {item.key for item in self._level.items if item.descent is None}
+        return (
+            step.site.sole
+            and self._is_keyed(place)
+            and len(step.inputs) == len(inputs) >= 2
+            and shown.issuperset((*inputs, *step.site.compact))
+        )
+
+    def _seen(self, place: int) -> str:
+        seen = f"seen_{place}{self._suffix}"
+        self._function.once("memory = run.memory", f"{seen} = memory.seen({self.site(place)})")
+        return seen
+
+    def _catch_up(self, place: int) -> None:
+        site = self._steps[place].site
+        keys = self._module.name((*(item.attribute for item in site.resolver.inputs), *site.compact), "KEYS")
+        answers = "out, i if many else 0" if self._mode == "resume" else f"out{self._suffix}, len(out{self._suffix})"
+        self._line(f"memory.catch_up({self.site(place)}, {keys}, {answers})")
+
     def look_ahead(self, elements: str) -> None:
-        """Before a loop: are the inputs of its first calls all different?"""
+        """Before a loop: are its entities of one size, and the inputs of its first calls all different?"""
+        if self._counts_keys():
+            self._line(f"even{self._suffix} = all_of_size({elements}, {len(self._task.keys)})")
         for place, step in enumerate(self._steps):
             site = step.site
             if (

@@ -128,7 +128,7 @@ class Frame:
 
     @property
     def complete(self) -> bool:
-        return self.phase == _DONE and not any(self.open_below.values())
+        return self.phase == _DONE and not (self.open_below and any(self.open_below.values()))
 
     def resume(
         self, departure: Departure, results: tuple[Any, ...], error: Exception | None, ready: dict[Any, Any]
@@ -156,7 +156,7 @@ class Frame:
         elif isinstance(value, Awaitable):
             data = cut_input(self.entity, self.plan.steps[place].resolver.inputs)
             assert data is not None
-            self._accept(place, data, value, [])
+            self._accept(place, data, input_key(data, self.plan.steps[place].resolver.inputs), value, [])
         else:
             self._remember(place, value)
             self.inbox.append((place, value, None))
@@ -350,7 +350,7 @@ class Frame:
         elements: list[Any] = []
         entered: list[Frame] = []
         for place, element in enumerate(value):
-            if isinstance(element, Mapping):
+            if type(element) is dict or isinstance(element, Mapping):
                 level = descent.pick(element)
                 if level is not None:
                     elements.append(self._child(level, element, (key, place), descent, entered))
@@ -432,12 +432,12 @@ class Frame:
         entity = self.entity
         for place, step in enumerate(self.plan.steps):
             bit = 1 << place
-            if self.started & bit or any(not self.done >> before & 1 for before in step.after):
+            if self.started & bit or self.done & step.after_mask != step.after_mask:
                 continue
-            if any(self.open_below.get(attribute) for attribute in step.waits_for):
+            if step.waits_for and any(self.open_below.get(attribute) for attribute in step.waits_for):
                 continue
             self.started |= bit
-            if all(attribute in entity for attribute in step.expects):
+            if step.expected <= entity.keys():
                 self.done |= bit
                 continue
             if self._call(place, step, children):
@@ -479,15 +479,14 @@ class Frame:
         except Exception as error:  # noqa: BLE001 – whatever a resolver raises is its answer
             self._fail(place, _failed(ResolverFailed, resolver.name, error, self.path()))
             return False
-        self._accept(place, data, value, children)
+        self._accept(place, data, key, value, children)
         return False
 
-    def _accept(self, place: int, data: Mapping[str, Any], value: Any, children: list[Frame]) -> None:
+    def _accept(self, place: int, data: Mapping[str, Any], key: Any, value: Any, children: list[Frame]) -> None:
         """What a resolver returned: remember it, wait for it, or take it."""
         site = self.plan.steps[place].site
         resolver = site.resolver
-        key = input_key(data, resolver.inputs)
-        if isinstance(value, Awaitable):
+        if type(value) is not dict and isinstance(value, Awaitable):
             if resolver.cache:
                 sharing = Sharing(((self, place),))
                 self.request.memory.remember(site, data, key, sharing)
@@ -531,7 +530,7 @@ class Frame:
         resolver = step.resolver
         if value is None:
             value = {}
-        elif not isinstance(value, Mapping):
+        elif type(value) is not dict and not isinstance(value, Mapping):
             self._fail(place, InvalidResponse(resolver.name, value, self.path()))
             return
         self.done |= 1 << place
@@ -545,7 +544,7 @@ class Frame:
                 entity[key] = self._enter(key, descents[key], item, children)
             elif key not in entity:
                 entity[key] = item
-        if not all(attribute in entity for attribute in step.expects):
+        if not step.expected <= entity.keys():
             self.failures.setdefault(resolver, None)
             self.stale = True
 
@@ -635,7 +634,7 @@ class Frame:
     def _complete(self) -> None:
         """Tell the entities above, up to the first that still waits for others."""
         frame = self
-        while frame.phase == _DONE and not any(frame.open_below.values()):
+        while frame.complete:
             above = frame.parent
             if above is None:
                 return

@@ -7,7 +7,7 @@ faster; a result that lacks some of them is kept whole, and a :class:`~psi.graph
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -21,11 +21,13 @@ __all__ = ["Memory"]
 class Memory:
     """The results of one request, by site and input."""
 
-    __slots__ = ("compacts", "wholes")
+    __slots__ = ("_caught_up", "_seen", "compacts", "wholes")
 
     def __init__(self) -> None:
         self.wholes: dict[Site, dict[Any, Any]] = {}
         self.compacts: dict[Site, dict[Any, Any]] = {}
+        self._seen: dict[Site, set[Any]] = {}
+        self._caught_up: dict[Site, int] = {}
 
     def whole(self, site: Site) -> dict[Any, Any]:
         found = self.wholes.get(site)
@@ -70,6 +72,27 @@ class Memory:
             first = inputs[0] if inputs else None
             with suppress(TypeError):  # what cannot be a key is not looked for there either
                 known[tuple(inputs) if len(inputs) > 1 and first in known else first] = Full()
+                if site in self._seen:
+                    self._seen[site].add(first)
+
+    def seen(self, site: Site) -> set[Any]:
+        """First inputs that were met, for a list whose answers tell the rest."""
+        found = self._seen.get(site)
+        if found is None:
+            found = self._seen[site] = set()
+        return found
+
+    def catch_up(self, site: Site, keys: tuple[str, ...], answers: Sequence[Any], end: int) -> None:
+        """Make entries of the answers that were given since the last time; ``keys`` are inputs, then values."""
+        known = self.compact(site)
+        inputs = len(site.resolver.inputs)
+        for place in range(self._caught_up.get(site, 0), end):
+            answer = answers[place]
+            if isinstance(answer, dict) and all(key in answer for key in keys):
+                entry = tuple(answer[key] for key in keys)
+                with suppress(TypeError):  # as above
+                    known[entry[:inputs] if entry[0] in known else entry[0]] = entry
+        self._caught_up[site] = end
 
     def forget(self, site: Site, key: Any) -> None:
         self.whole(site).pop(key, None)

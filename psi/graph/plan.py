@@ -37,6 +37,8 @@ class Step:
     expects: tuple[str, ...]  # what later steps or the query rely on; anything else it gives is welcome, not awaited
     after: tuple[int, ...]
     waits_for: tuple[str, ...]  # attributes whose entities must be complete first: nested inputs
+    after_mask: int  # ``after`` as bits
+    expected: frozenset[str]  # ``expects`` as a set
 
     @property
     def resolver(self) -> Resolver:
@@ -176,7 +178,7 @@ class _Planning:
 
     def run(self) -> Plan:
         unreachable = []
-        for need in sorted(self._level.needs, key=lambda need: self._is_choice(need.attribute, frozenset())):
+        for need in sorted(self._level.needs, key=lambda need: self._turn(need.attribute, frozenset())):
             if need.attribute in self._available:
                 continue
             if not _unwind(self._want(Input(need.attribute), frozenset())) and not _silent(need):
@@ -200,9 +202,7 @@ class _Planning:
         if chosen is None:
             return False
         used = []
-        for needed in sorted(
-            chosen.inputs, key=lambda needed: (needed.optional, self._is_choice(needed.attribute, inner))
-        ):
+        for needed in sorted(chosen.inputs, key=lambda needed: (needed.optional, self._turn(needed.attribute, inner))):
             met = yield self._want(needed, inner)
             if met:
                 used.append(needed)
@@ -223,11 +223,13 @@ class _Planning:
             self._need_below(attribute, item.below)
         return attribute in self._available
 
-    def _is_choice(self, attribute: str, stack: Stack) -> bool:
-        """Is there more than one way? Then it comes last: what must be called anyway may have brought it by then."""
+    def _turn(self, attribute: str, stack: Stack) -> tuple[bool, int]:
+        """When to see to this attribute. One with a choice of providers comes after those without: what must be called
+        anyway may have brought it by then. Among several of them, the surest provider goes first."""
         if attribute in self._available or len(self._index.providers(attribute)) < 2:
-            return False
-        return len(self._candidates(Input(attribute), stack | {attribute})) > 1
+            return (False, 0)
+        candidates = self._candidates(Input(attribute), stack | {attribute})
+        return (True, -max(resolver.priority for resolver in candidates)) if len(candidates) > 1 else (False, 0)
 
     def _candidates(self, item: Input, stack: Stack) -> list[Resolver]:
         reached = self._reach(stack)
@@ -292,7 +294,8 @@ class _Planning:
         after = tuple(sorted(moved[place] for place in makers if place is not None))
         waits_for = tuple(item.attribute for item in resolver.inputs if item.below is not None)
         site = self._level.levels.site(resolver, self._params(resolver))
-        return Step(site, self._inputs_used[resolver], expects, after, waits_for)
+        mask = sum(1 << place for place in after)
+        return Step(site, self._inputs_used[resolver], expects, after, waits_for, mask, frozenset(expects))
 
     def _params(self, resolver: Resolver) -> Map:
         """Params belong to the call: those of all attributes that it may provide, later ones winning."""

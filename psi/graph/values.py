@@ -9,7 +9,7 @@ from psi.edn import Map
 from psi.graph.select import SetOf, rebuild
 from psi.graph.shape import Inputs
 
-__all__ = ["ABSENT_KEY", "all_differ", "cut_input", "input_key"]
+__all__ = ["ABSENT_KEY", "all_differ", "all_of_size", "cut_input", "input_key"]
 
 
 class _Absent:
@@ -67,8 +67,19 @@ def _cut_value(value: Any, below: Inputs) -> Any:
 def input_key(data: Mapping[str, Any], inputs: Inputs) -> Any:
     """A hashable name for an input: the value itself for one input, a tuple in declared order for several."""
     if len(inputs) == 1:
-        return _typed(data.get(inputs[0].attribute, _ABSENT))
-    return tuple(_typed(data.get(item.attribute, _ABSENT)) for item in inputs)
+        value = data.get(inputs[0].attribute, _ABSENT)
+        return value if type(value) in _SAFE else _typed(value)
+    return tuple([_typed(data.get(item.attribute, _ABSENT)) for item in inputs])
+
+
+def all_of_size(elements: Sequence[Any], size: int) -> bool:
+    """Has every element so many keys? Asked once for a list that is not tiny, it need not be asked of each."""
+    if len(elements) < _WORTH_A_LOOK:
+        return False
+    try:
+        return set(map(len, elements)) == {size}
+    except TypeError:
+        return False
 
 
 def all_differ(elements: Sequence[Any], attribute: str) -> bool:

@@ -64,7 +64,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 
 
 @given(values)
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_what_is_written_is_read_back_exactly(value: Any) -> None:
     text = dumps(value)
     assert exactly(loads(text)) == exactly(value)
@@ -73,7 +73,7 @@ def test_what_is_written_is_read_back_exactly(value: Any) -> None:
 
 
 @given(values)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_freezing_gives_what_is_read_in_a_hashable_position(value: Any) -> None:
     frozen = freeze(value)
     assert exactly(loads(f"#{{{dumps(value)}}}")) == exactly(frozenset({frozen}))
@@ -144,7 +144,7 @@ def outcome(text: str | bytes) -> Any:
 
 
 @given(ednish | st.text(max_size=20))
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=800, deadline=None)
 def test_any_text_is_a_value_that_can_be_written_again_or_a_read_error(text: str) -> None:
     value = outcome(text)
     if isinstance(value, ReadError):
@@ -156,7 +156,7 @@ def test_any_text_is_a_value_that_can_be_written_again_or_a_read_error(text: str
 
 
 @given(st.binary(max_size=20))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_any_bytes_are_read_as_their_text_is_or_refused(data: bytes) -> None:
     value = outcome(data)
     if not (isinstance(value, ReadError) and value.expected == "UTF-8"):

@@ -123,6 +123,7 @@ COLLECTIONS: list[tuple[Any, str]] = [
     ({"b", String("a"), Keyword("a"), Symbol("a")}, '#{"a" "b" :a a}'),
     (frozenset({Vector((2,)), Vector(), Vector((1, 2)), 7}), "#{7 [1 2] [2] []}"),
     (frozenset({frozenset({2, 1}), frozenset()}), "#{#{1 2} #{}}"),
+    (frozenset({Vector((Symbol("a"),)), Vector()}), "#{[] [a]}"),
     (OrderedDict(a=1), "{:a 1}"),
     (defaultdict(list, a=[1]), "{:a [1]}"),
     (Entity(a=1, b=[Entity()]), "{:a 1 :b [{}]}"),
@@ -145,6 +146,12 @@ PLAIN_KEYS: list[tuple[Any, str]] = [
 def test_the_value_is_written_as_the_text(value: Any, text: str) -> None:
     assert dumps(value) == text
     assert dumps([value, {Keyword("k"): value}]) == f"[{text} {{:k {text}}}]"
+
+
+def test_a_key_of_another_str_type_is_written_like_the_plain_str_it_equals() -> None:
+    assert dumps({Text("not.written.before/a"): 1}) == "{:not.written.before/a 1}"
+    assert dumps({"not.written.before/a": 1}) == "{:not.written.before/a 1}"
+    assert dumps({Text("not written before"): 1}) == '{"not written before" 1}'
 
 
 @pytest.mark.parametrize("name", ["a", "é", "a b"])

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from psi.edn import Keyword, List, Map, Symbol, Vector, freeze
+from psi.edn import List, Map, Symbol, Vector, freeze
 from psi.eql import Call, Expression, Ident, Join, Property, Query, Recursion, Subquery, Union, Wildcard
 from psi.graph import ERRORS, MUTATION_ERROR, Env, Mutation, Resolver
 from psi.graph.shape import Input, Inputs, Shape
@@ -31,7 +31,7 @@ class Entity(dict[Any, Any]):
 
     def __init__(self, source: Mapping[Any, Any]) -> None:
         super().__init__(source)
-        self.errors: dict[Any, str] = dict(source.errors) if isinstance(source, Entity) else {}
+        self.errors: dict[Any, dict[str, str]] = dict(source.errors) if isinstance(source, Entity) else {}
         self.branch: Query | None = source.branch if isinstance(source, Entity) else None
 
 
@@ -72,13 +72,14 @@ class Reference:
             return self.enter_one(asked, value)
         if is_collection(value):
             elements = [self.enter_one(asked, e) if isinstance(e, Mapping) else e for e in value]
+            elements = [element for element in elements if element is not None]
             return InSet(elements) if is_set(value) else like(value, elements)
         return value
 
-    def enter_one(self, asked: Query | Union, value: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    def enter_one(self, asked: Query | Union, value: Mapping[Any, Any]) -> Entity | None:
         branch = branch_for(asked, value)
         if branch is None:
-            return value
+            return None
         entity = self.fill(branch, value)
         if isinstance(asked, Union):
             entity.branch = branch  # what it has now must not make it look like another kind of entity
@@ -194,7 +195,7 @@ class Filling:
             raised = kinds - {MISSING, UNREACHABLE}
             if is_optional(child) and not raised:
                 continue
-            self.entity.errors[key] = "node-errors" if key in reach else "attribute-unreachable"
+            self.entity.errors[key] = {"cause": "node-errors" if key in reach else "attribute-unreachable"}
             self.reference.failures |= kinds if key in needed else raised
 
     # -- one attribute
@@ -423,11 +424,11 @@ def delivers(value: Any, inputs: Inputs) -> bool:
 
 
 def whole(value: Any) -> Any:
-    """A value as it is, without the notes."""
+    """A value as it then is, with what was got and what failed inside it."""
     if isinstance(value, InSet):
         return frozenset(freeze(whole(element)) for element in value)
-    if isinstance(value, Mapping):
-        return {key: whole(inner) for key, inner in value.items()} if isinstance(value, Entity) else value
+    if isinstance(value, Entity):
+        return {key: whole(inner) for key, inner in value.items()} | ({ERRORS: value.errors} if value.errors else {})
     return like(value, [whole(element) for element in value]) if isinstance(value, list | tuple) else value
 
 
@@ -441,7 +442,7 @@ def select(query: Query, entity: Mapping[Any, Any]) -> dict[Any, Any]:
             out[key] = whole(entity[key]) if inner is None else select_value(query, child, entity[key])
     errors = entity.errors if isinstance(entity, Entity) else entity.get(ERRORS, {})
     if errors:
-        out[ERRORS] = {attribute: {"cause": Keyword(cause)} for attribute, cause in errors.items()}
+        out[ERRORS] = dict(errors)
     if MUTATION_ERROR in entity:
         out[MUTATION_ERROR] = entity[MUTATION_ERROR]
     return out

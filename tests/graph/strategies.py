@@ -16,9 +16,9 @@ asked first: what is compared is what can be reached, what is there, what failed
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
@@ -149,12 +149,14 @@ def identity_in(attribute: str, value: Any) -> Any:
 # -- resolvers
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rule:
+    """How one resolver is declared, and how it behaves."""
+
     name: str
-    required: tuple[str, ...]
-    optional: tuple[str, ...]
-    output: tuple[str, ...]
+    required: tuple[str, ...] = ()
+    optional: tuple[str, ...] = ()
+    output: tuple[str, ...] = ()
     forgets: frozenset[str] = frozenset()
     adds: tuple[str, ...] = ()
     mood: str = "fine"  # fine, raises, invalid, silent, empty
@@ -164,6 +166,10 @@ class Rule:
     priority: int = 0
     cache: bool = True
     is_async: bool = False
+
+    def __repr__(self) -> str:
+        said = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
+        return f"Rule({', '.join(f'{name}={value!r}' for name, value, usual in said if value != usual)})"
 
 
 @dataclass
@@ -264,119 +270,141 @@ def mutations(log: Log) -> list[Mutation]:
     ]
 
 
+# -- throwing dice
+
+
+class Dice:
+    """Choices read from bytes. Drawing each choice from Hypothesis would take most of the time of a test; a few strings of
+    bytes cost next to nothing, and a smaller byte, or none, means the simpler choice, so that failures still shrink."""
+
+    def __init__(self, data: bytes) -> None:
+        self._rest = iter(data)
+
+    def below(self, limit: int) -> int:
+        return next(self._rest, 0) % limit
+
+    def chance(self, percent: int) -> bool:
+        return next(self._rest, 0) * 100 >= (100 - percent) * 256
+
+    def one(self, pool: Sequence[Any]) -> Any:
+        return pool[self.below(len(pool))]
+
+    def some(self, pool: Sequence[Any], least: int, most: int) -> tuple[Any, ...]:
+        left = list(pool)
+        count = min(len(left), least + self.below(most - least + 1))
+        return tuple(left.pop(self.below(len(left))) for _ in range(count))
+
+
+Thrown = TypeVar("Thrown")
+
+
+def thrown(size: int, make: Callable[[Dice], Thrown]) -> st.SearchStrategy[Thrown]:
+    return st.binary(min_size=size, max_size=size).map(lambda data: make(Dice(data)))
+
+
 # -- drawing worlds
 
-_FEW = st.integers(0, 99)
+
+def worlds(*, failing: bool, adding: bool = False, single: bool = False) -> st.SearchStrategy[World]:
+    def world(drawn: list[Rule], kin: list[Kin]) -> World:
+        ordered = [
+            replace(rule, name=f"r{number}", priority=rule.priority * 10 + number) for number, rule in enumerate(drawn)
+        ]
+        chosen = _one_for_each(ordered) if single else ordered
+        return World(tuple(chosen), tuple(zip(JOINS, kin, strict=True)))
+
+    rules = st.lists(thrown(24, lambda dice: _rule(dice, failing, adding)), max_size=9)
+    kin = st.lists(thrown(40, lambda dice: _kin(dice, 1)), min_size=len(JOINS), max_size=len(JOINS))
+    return st.builds(world, rules, kin)
 
 
-def _chance(draw: st.DrawFn, percent: int) -> bool:
-    """True about so often; shrinks to False."""
-    return draw(_FEW) >= 100 - percent
+def _one_for_each(drawn: list[Rule]) -> Iterator[Rule]:
+    """The same rules, each giving only what none before it gives."""
+    given: set[str] = set()
+    for rule in drawn:
+        output = tuple(attribute for attribute in rule.output if attribute not in given)
+        adds = tuple(attribute for attribute in rule.adds if attribute not in given)
+        if output:
+            given |= {*output, *adds}
+            yield replace(rule, output=output, adds=adds)
 
 
-def _some(draw: st.DrawFn, pool: list[Any], least: int, most: int) -> tuple[Any, ...]:
-    most = min(most, len(pool))
-    return tuple(draw(st.lists(st.sampled_from(pool), min_size=min(least, most), max_size=most, unique=True)))
+def _rule(dice: Dice, failing: bool, adding: bool) -> Rule:
+    output = dice.some([*LOCAL[1:], *GLOBAL, *JOINS], 1, 3)
+    # Mostly upwards, so that much is reachable; sometimes anything, so that there are cycles.
+    highest = min((LOCAL.index(a) for a in output if a in LOCAL), default=6)
+    inputs = LOCAL if dice.chance(25) else LOCAL[: max(1, highest)]
+    known = any(attribute in LOCAL for attribute in output)
+    required = dice.some(inputs, 1 if known else 0, 2)
+    if dice.chance(20):
+        required = (*required, dice.one([*GLOBAL, *JOINS]))
+    others = [a for a in [*LOCAL, *GLOBAL] if a not in required and a not in output]
+    optional = dice.some(others, 1, 2) if dice.chance(30) else ()
+    batch = dice.chance(30)
+    chunk = dice.one([None, 1, 2]) if batch else None
+    mood, forgets, refuses = "fine", frozenset[str](), frozenset[int]()
+    if failing and dice.chance(40):
+        match dice.one(["forgets", "raises", "silent", "empty", "invalid", "refuses"]):
+            case "forgets":
+                forgets = frozenset(dice.some(output, 1, 2))
+            case "refuses" if set(required) & set(LOCAL) and (not batch or chunk == 1):
+                refuses = frozenset(dice.some(range(len(IDENTITIES)), 1, 4))
+            case "refuses":
+                mood = "raises"
+            case other:
+                mood = other
+    adds: tuple[str, ...] = ()
+    if adding and dice.chance(40):
+        free = FOREIGN if failing else [a for a in [*GLOBAL, *FOREIGN, *(LOCAL if known else [])] if a not in output]
+        adds = dice.some(free, 1, 2)
+    return Rule(
+        name="",
+        required=required,
+        optional=optional,
+        output=output,
+        forgets=forgets,
+        adds=adds,
+        mood=mood,
+        refuses=refuses,
+        batch=batch,
+        chunk=chunk,
+        priority=dice.below(5),
+        cache=not dice.chance(20),
+        is_async=dice.chance(40),
+    )
 
 
-@st.composite
-def worlds(
-    draw: st.DrawFn, *, failing: bool, adding: bool = False, optional: bool = True, single: bool = False
-) -> World:
-    rules: list[Rule] = []
-    spoken: set[str] = set()
-    count = draw(st.integers(1, 9))
-    priorities = draw(st.permutations(range(count)))
-    batches, asynchronous = _chance(draw, 60), _chance(draw, 70)
-    for number in range(count):
-        pool = [a for a in [*LOCAL[1:], *GLOBAL, *JOINS] if a not in spoken]
-        if not pool:
-            break
-        output = _some(draw, pool, 1, 3)
-        if single:
-            spoken |= set(output)
-        # Mostly upwards, so that much is reachable; sometimes anything, so that there are cycles.
-        highest = min((LOCAL.index(a) for a in output if a in LOCAL), default=6)
-        inputs = LOCAL[: max(1, highest)] if _chance(draw, 75) else LOCAL
-        known = any(attribute in LOCAL for attribute in output)
-        required = _some(draw, inputs, 1 if known else 0, 2)
-        if _chance(draw, 20):
-            required = (*required, draw(st.sampled_from([*GLOBAL, *JOINS])))
-        others = [a for a in [*LOCAL, *GLOBAL] if a not in required and a not in output]
-        maybe = _some(draw, others, 1, 2) if optional and _chance(draw, 30) else ()
-        batch = batches and _chance(draw, 40)
-        chunk = draw(st.sampled_from([None, 1, 2])) if batch else None
-        mood, forgets, refuses = "fine", frozenset[str](), frozenset[int]()
-        if failing and _chance(draw, 40):
-            match draw(st.sampled_from(["forgets", "raises", "silent", "empty", "invalid", "refuses"])):
-                case "forgets":
-                    forgets = frozenset(_some(draw, list(output), 1, 2))
-                case "refuses" if required and set(required) & set(LOCAL) and (not batch or chunk == 1):
-                    refuses = frozenset(_some(draw, list(range(len(IDENTITIES))), 1, 4))
-                case "refuses":
-                    mood = "raises"
-                case other:
-                    mood = other
-        adds = ()
-        if adding and _chance(draw, 40):
-            free = (
-                FOREIGN if failing else [a for a in [*GLOBAL, *FOREIGN, *(LOCAL if known else [])] if a not in output]
-            )
-            adds = tuple(a for a in _some(draw, free, 1, 2) if a not in spoken)
-            if single:
-                spoken |= set(adds)
-        rules.append(
-            Rule(
-                name=f"r{number}",
-                required=required,
-                optional=maybe,
-                output=output,
-                forgets=forgets,
-                adds=adds,
-                mood=mood,
-                refuses=refuses,
-                batch=batch,
-                chunk=chunk,
-                priority=priorities[number],
-                cache=not _chance(draw, 20),
-                is_async=asynchronous and _chance(draw, 50),
-            )
-        )
-    return World(tuple(rules), tuple((join, draw(kins(1))) for join in JOINS))
-
-
-@st.composite
-def kins(draw: st.DrawFn, depth: int) -> Kin:
-    kind = draw(st.sampled_from(["one", "list", "list", "list", "tuple", "List", "set", "nil", "scalar"]))
+def _kin(dice: Dice, depth: int) -> Kin:
+    kind = dice.one(["one", "list", "list", "list", "tuple", "List", "set", "nil", "scalar"])
     if kind in ("nil", "scalar"):
         return Kin(kind)
-    child = children(depth - 1)
-    odd = st.sampled_from([None, 7, "text", (1, 2)])
-    elements = draw(st.lists(child | child | child | odd, max_size=4))
-    if elements and _chance(draw, 30):
+    elements = [
+        dice.one([None, 7, "text", (1, 2)]) if dice.chance(20) else _child(dice, depth - 1)
+        for _ in range(dice.below(5))
+    ]
+    if elements and dice.chance(30):
         elements.append(elements[0])
     return Kin(kind, tuple(elements))
 
 
-@st.composite
-def children(draw: st.DrawFn, depth: int = 0) -> Child:
-    has = ["a0", *_some(draw, LOCAL, 0, 2)] if _chance(draw, 80) else _some(draw, [*LOCAL, *GLOBAL], 0, 3)
-    joins = _some(draw, [*JOINS, "kids"], 0, 2) if depth > 0 else ()
-    identity = draw(st.integers(0, len(IDENTITIES) - 1))
-    return Child(identity, tuple(dict.fromkeys(has)), tuple((join, draw(kins(depth))) for join in joins))
+def _child(dice: Dice, depth: int) -> Child:
+    has = dice.some([*LOCAL, *GLOBAL], 0, 3) if dice.chance(20) else ("a0", *dice.some(LOCAL[1:], 0, 2))
+    joins = dice.some([*JOINS, "kids"], 0, 2) if depth > 0 else ()
+    return Child(dice.below(len(IDENTITIES)), has, tuple((join, _kin(dice, depth)) for join in joins))
 
 
-@st.composite
-def entities(draw: st.DrawFn) -> dict[Any, Any]:
-    built = draw(children(2)).build()
-    if _chance(draw, 30):
-        return {Keyword(key): value for key, value in built.items()}  # as EDN text would have given it
-    return built
+def entities() -> st.SearchStrategy[dict[Any, Any]]:
+    def entity(dice: Dice) -> dict[Any, Any]:
+        as_from_text = dice.chance(30)
+        built = _child(dice, 2).build()
+        return {Keyword(key): value for key, value in built.items()} if as_from_text else built
+
+    return thrown(120, entity)
 
 
 # -- drawing queries
 
-_VALUES = st.sampled_from([1, True, 1.0, String("k"), Keyword("k"), None, Vector((1,)), Vector((True,))])
+PARAMS = (1, True, 1.0, String("k"), Keyword("k"), None, Vector((1,)), Vector((True,)))
 
 
 @dataclass(frozen=True)
@@ -390,17 +418,50 @@ class Asking:
     joins: tuple[str, ...] = tuple(JOINS)
 
 
-@st.composite
-def queries(draw: st.DrawFn, asking: Asking = Asking(), depth: int = 3, least: int = 1) -> Query:
-    return Query(tuple(draw(st.lists(expressions(asking, depth), min_size=least, max_size=5 if depth > 1 else 4))))
+def queries(asking: Asking = Asking()) -> st.SearchStrategy[Query]:  # noqa: B008 – frozen
+    expression = thrown(48, lambda dice: _expression(dice, asking, 3))
+    return st.lists(expression, min_size=1, max_size=6).map(_as_query)
+
+
+def _query(dice: Dice, asking: Asking, depth: int) -> Query:
+    return _as_query([_expression(dice, asking, depth) for _ in range(dice.below(5))])
+
+
+def _as_query(children: list[Expression]) -> Query:
+    """Every placeholder once: whether mutations in one that another replaces are run is nobody's promise."""
+    placeholders: dict[Any, Expression] = {}
+    for child in children:
+        if isinstance(child, Property | Join) and child.is_placeholder:
+            placeholders[child.key] = child
+    kept = (c for c in children if not isinstance(c, Property | Join) or placeholders.get(c.key, c) is c)
+    return Query(tuple(kept))
+
+
+def _expression(dice: Dice, asking: Asking, depth: int) -> Expression:
+    form = dice.one(_FORMS)
+    params = _params(dice)
+    match form:
+        case "join" | "kids" | "placeholder" if depth > 0:
+            return _join(dice, asking, depth - 1, form, params)
+        case "ident":
+            ident = Ident(dice.one(["a0", "a1"]), freeze(dice.one(IDENTITIES)))
+            return Join(ident, _query(dice, asking, depth - 1)) if depth > 0 and dice.chance(70) else Property(ident)
+        case "call" if asking.calls:
+            name = Symbol(dice.one(["m/echo", "m/one", "m/many", "m/none", "m/fail", "m/unknown"]))
+            below = _query(dice, asking, depth - 1) if depth > 0 and dice.chance(60) else None
+            return Call(name, Map({"a0": dice.one(PARAMS)}), below)
+        case "wildcard" if asking.wildcards:
+            return dice.one([Wildcard(), Wildcard(), Property(">/p")])
+        case "unknown" if asking.unknown:
+            return Property("unknown", params)
+    return Property(dice.one([*asking.attributes, *asking.joins]), params)
 
 
 _FORMS = (
     *["property"] * 7,
     *["join"] * 6,
     *["kids"] * 2,
-    "placeholder",
-    "placeholder",
+    *["placeholder"] * 2,
     "ident",
     "call",
     "wildcard",
@@ -408,48 +469,23 @@ _FORMS = (
 )
 
 
-@st.composite
-def expressions(draw: st.DrawFn, asking: Asking, depth: int) -> Expression:
-    form = draw(st.sampled_from(_FORMS))
-    params = draw(some_params())
-    match form:
-        case "join" | "kids" | "placeholder" if depth > 0:
-            return draw(joins(asking, depth - 1, form, params))
-        case "ident":
-            ident = Ident(draw(st.sampled_from(["a0", "a1"])), freeze(draw(st.sampled_from(IDENTITIES))))
-            if depth > 0 and _chance(draw, 70):
-                return Join(ident, draw(queries(asking, depth - 1)))
-            return Property(ident)
-        case "call" if asking.calls:
-            name = draw(st.sampled_from(["m/echo", "m/one", "m/many", "m/none", "m/fail", "m/unknown"]))
-            below = draw(queries(asking, depth - 1)) if depth > 0 and _chance(draw, 60) else None
-            return Call(Symbol(name), Map({"a0": draw(_VALUES)}), below)
-        case "wildcard" if asking.wildcards:
-            return draw(st.sampled_from([Wildcard(), Wildcard(), Property(">/p")]))
-        case "unknown" if asking.unknown:
-            return Property("unknown", params)
-    return Property(draw(st.sampled_from([*asking.attributes, *asking.joins])), params)
-
-
-@st.composite
-def some_params(draw: st.DrawFn) -> Map:
-    kind = draw(st.sampled_from(["none"] * 8 + ["optional", "k"]))
+def _params(dice: Dice) -> Map:
+    kind = dice.one(["none"] * 8 + ["optional", "k"])
     if kind == "optional":
         return Map({OPTIONAL: True})
-    return Map({draw(st.sampled_from(["k", "l"])): draw(_VALUES)}) if kind == "k" else Map()
+    return Map({dice.one(["k", "l"]): dice.one(PARAMS)}) if kind == "k" else Map()
 
 
-@st.composite
-def joins(draw: st.DrawFn, asking: Asking, depth: int, form: str, params: Map) -> Join:
+def _join(dice: Dice, asking: Asking, depth: int, form: str, params: Map) -> Join:
     below: Subquery
     if form == "placeholder":
-        return Join(draw(st.sampled_from([">/p", ">/q"])), draw(queries(asking, depth, 0)))
+        return Join(dice.one([">/p", ">/q"]), _query(dice, asking, depth))
     if form == "kids":
-        below = draw(st.sampled_from([Recursion(), Recursion(0), Recursion(1), Recursion(2)]) | queries(asking, depth))
+        below = _query(dice, asking, depth) if dice.chance(20) else dice.one([Recursion(), *map(Recursion, range(3))])
         return Join("kids", below, params)
-    if _chance(draw, 20):
-        names = _some(draw, ["a0", "a2", "a5", "g0", "j0"], 1, 3)
-        below = Union(tuple((name, draw(queries(asking, depth, 0))) for name in names))
+    if dice.chance(20):
+        names = dice.some(["a0", "a2", "a5", "g0", "j0"], 1, 3)
+        below = Union(tuple((name, _query(dice, asking, depth)) for name in names))
     else:
-        below = draw(queries(asking, depth, 0))
-    return Join(draw(st.sampled_from(asking.joins)), below, params)
+        below = _query(dice, asking, depth)
+    return Join(dice.one(asking.joins), below, params)
