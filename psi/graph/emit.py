@@ -312,6 +312,8 @@ class _Body:
         unused = [key for key in self._task.keys if key in self._task.relevant and key not in self._given]
         strange = sorted(self._task.relevant - set(self._task.keys))
         unlike = [f"{self._key(key)} not in {self._x}" for key in unused]
+        if not self._given:
+            unlike.insert(0, f"{self._x}.__class__ is not dict")  # nothing was read that only an entity has
         if len(strange) <= _FEW:
             unlike.extend(f"{self._key(key)} in {self._x}" for key in strange)
         elif self._counts_keys():
