@@ -21,7 +21,6 @@ from psi.graph.errors import (
     MutationNotFound,
     ResolverFailed,
 )
-from psi.graph.explain import PlanTree
 from psi.graph.graph import CacheInfo, Graph
 from psi.graph.level import ERRORS, MUTATION_ERROR
 from psi.graph.operations import Env, Mutation, Operation, Resolver, alias, equivalence, mutation, resolver
@@ -46,7 +45,6 @@ __all__ = [
     "MutationFailed",
     "MutationNotFound",
     "Operation",
-    "PlanTree",
     "Resolver",
     "ResolverFailed",
     "alias",

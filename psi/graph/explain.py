@@ -42,7 +42,10 @@ class PlanTree:
             "known": [Keyword(attribute) for attribute in self.known],
             "steps": [_step_data(step) for step in self.plan.steps],
             "unreachable": [found.as_data() for found in self.reasons],
-            "joins": {key: None if tree is None else tree.as_data() for key, tree in self.below.items()},
+            "joins": [
+                {"key": Keyword(key) if type(key) is str else key, "plan": None if tree is None else tree.as_data()}
+                for key, tree in self.below.items()
+            ],
         }
 
     def __str__(self) -> str:

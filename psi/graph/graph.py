@@ -92,14 +92,17 @@ class Graph:
             drive_now(request)
         return answer
 
-    def plan(self, query: Any, entity: Mapping[Any, Any] | None = None) -> PlanTree:
-        """What would be called. ``.as_data()`` gives it as EDN data, ``str()`` as text."""
-        level = self._queries.level(query)
-        return plan_tree(self.index, self._engine.planner, level, {} if entity is None else entity)
+    def plan(self, query: Any, entity: Mapping[Any, Any] | None = None) -> dict[str, Any]:
+        """What would be called, as data that EDN and JSON can carry; nothing is called."""
+        return self._plan(query, entity).as_data()
 
     def explain(self, query: Any, entity: Mapping[Any, Any] | None = None) -> str:
-        """What would be called, in words; and why an attribute cannot be reached."""
-        return str(self.plan(query, entity))
+        """The same in words; and why an attribute cannot be reached."""
+        return str(self._plan(query, entity))
+
+    def _plan(self, query: Any, entity: Mapping[Any, Any] | None) -> PlanTree:
+        level = self._queries.level(query)
+        return plan_tree(self.index, self._engine.planner, level, {} if entity is None else entity)
 
     def cache_info(self) -> CacheInfo:
         return self._queries.info()

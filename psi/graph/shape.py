@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any, TypeAlias
 
-from psi.edn import Keyword, Map, Symbol, Vector, loads
+from psi.edn import Keyword, Symbol, Vector, loads
 
 __all__ = ["Input", "Inputs", "Shape", "ShapeError", "inputs_of", "merge_shapes", "output_of", "shape_key"]
 
@@ -130,6 +130,3 @@ def _attribute(item: Any) -> str:
     if not name or any(c.isspace() or c in "[]{}()\"';" for c in name):
         raise ShapeError(f"{item!r} is not an attribute name")
     return intern(name)
-
-
-EMPTY: Map = Map()
