@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from psi.edn import Keyword, Vector, dumps
-from psi.eql.write import to_edn
+from psi.eql import unparse
 from psi.graph.errors import shown
 from psi.graph.index import Index
 from psi.graph.level import Descent, Level
@@ -38,7 +38,7 @@ class PlanTree:
     def as_data(self) -> dict[str, Any]:
         """The plan as EDN and JSON can carry it."""
         return {
-            "query": to_edn(self.level.query),
+            "query": unparse(self.level.query),
             "known": [Keyword(attribute) for attribute in self.known],
             "steps": [_step_data(step) for step in self.plan.steps],
             "unreachable": [found.as_data() for found in self.reasons],

@@ -216,6 +216,8 @@ class Filling:
 
     def resolve(self, item: Input, going: frozenset[str]) -> set[str]:
         attribute = item.attribute
+        if attribute in going:
+            return {UNREACHABLE}
         inner = going | {attribute}
         ways = self.ways(item, inner)
         lost = []
@@ -253,6 +255,8 @@ class Filling:
             if item.optional:
                 raised = self.want(item, going) - {MISSING, UNREACHABLE}
                 self.reference.swallowed |= raised
+        if resolver in self.called:  # for one of those inputs
+            return self.called[resolver]
         data = cut(self.entity, resolver.inputs)
         env = Env(self.params(resolver), None)
         try:
