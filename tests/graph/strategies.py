@@ -8,8 +8,8 @@ asked first: what is compared is what can be reached, what is there, what failed
     a2 a3        the identity in a list and in a map
     a4 .. a9     text that names attribute and identity
     g0 g1        the same for everybody, so that a resolver without inputs can know them
-    j0 j1 j2     entities, one or several
-    kids         the tree that recursion walks; only ever in the entity
+    j0 j1 j2     entities, one or several, that resolvers give
+    d0 d1 kids   entities that only data has; recursion walks kids
     x0 x1        what resolvers return without having declared it
 """
 
@@ -31,6 +31,7 @@ OPTIONAL = "psi.graph/optional?"
 LOCAL = [f"a{n}" for n in range(10)]
 GLOBAL = ["g0", "g1"]
 JOINS = ["j0", "j1", "j2"]
+DATA = ["d0", "d1", "kids"]
 FOREIGN = ["x0", "x1"]
 
 # Python thinks that many of these are the same; EDN does not.
@@ -389,7 +390,7 @@ def _kin(dice: Dice, depth: int) -> Kin:
 
 def _child(dice: Dice, depth: int) -> Child:
     has = dice.some([*LOCAL, *GLOBAL], 0, 3) if dice.chance(20) else ("a0", *dice.some(LOCAL[1:], 0, 2))
-    joins = dice.some([*JOINS, "kids"], 0, 2) if depth > 0 else ()
+    joins = dice.some(DATA, 0, 2) if depth > 0 else ()
     return Child(dice.below(len(IDENTITIES)), has, tuple((join, _kin(dice, depth)) for join in joins))
 
 
@@ -415,7 +416,7 @@ class Asking:
     unknown: bool = True
     calls: bool = True
     attributes: tuple[str, ...] = (*LOCAL, *GLOBAL)
-    joins: tuple[str, ...] = tuple(JOINS)
+    joins: tuple[str, ...] = (*JOINS, *DATA[:2])
 
 
 def queries(asking: Asking = Asking()) -> st.SearchStrategy[Query]:  # noqa: B008 – frozen
@@ -484,7 +485,7 @@ def _join(dice: Dice, asking: Asking, depth: int, form: str, params: Map) -> Joi
         below = _query(dice, asking, depth) if dice.chance(20) else dice.one([Recursion(), *map(Recursion, range(3))])
         return Join("kids", below, params)
     if dice.chance(20):
-        names = dice.some(["a0", "a2", "a5", "g0", "j0"], 1, 3)
+        names = dice.some(["a0", "a2", "a5", "g0", "d0"], 1, 3)
         below = Union(tuple((name, _query(dice, asking, depth)) for name in names))
     else:
         below = _query(dice, asking, depth)
