@@ -2,7 +2,7 @@
 
 from psi.edn.errors import ReadError, WriteError
 from psi.edn.reader import loads
-from psi.edn.values import Char, Keyword, List, Map, String, Symbol, Vector, freeze
+from psi.edn.values import Char, Keyword, List, Map, String, Symbol, Vector, freeze, thaw
 from psi.edn.writer import dumps
 
 __all__ = [
@@ -18,4 +18,5 @@ __all__ = [
     "dumps",
     "freeze",
     "loads",
+    "thaw",
 ]

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Never, Self, final
 
 from psi.edn.errors import WriteError
 
-__all__ = ["HASHABLE_DEPTH", "Char", "Keyword", "List", "Map", "String", "Symbol", "Vector", "freeze"]
+__all__ = ["HASHABLE_DEPTH", "Char", "Keyword", "List", "Map", "String", "Symbol", "Vector", "freeze", "thaw"]
 
 Build = Callable[[list[Any]], Any]
 
@@ -211,3 +211,18 @@ def _open(value: Any) -> tuple[Iterator[Any], Build] | None:
 
 def _only(values: list[Any]) -> Any:
     return values[0]
+
+
+def thaw(value: Any) -> Any:
+    """The plain form of a frozen value, as it would be read outside a hashable position. Sets and keys stay as they
+    are."""
+    kind = type(value)
+    if kind is String:
+        return str(value)
+    if kind is Vector:
+        return [thaw(element) for element in value]
+    if kind is List:
+        return List(thaw(element) for element in value)
+    if kind is Map:
+        return {key: thaw(below) for key, below in value.items()}
+    return value

@@ -51,8 +51,9 @@ class QueryError(Refused):
 def parse(query: str | bytes | Query | Any) -> Query:
     """Read a query from EDN text, from EDN values, or from plain Python data.
 
-    In text ``"x"`` is a string and therefore no attribute. In Python data a plain ``str`` is taken as an attribute
-    and a plain tuple as an EDN list: ``["user/name", ("user/photo", {"size": 40})]``.
+    In text ``"x"`` is a string and therefore no attribute. In Python data a plain ``str`` is an attribute, a tuple of a
+    name and params is a parameterised one, any other pair is an ident:
+    ``["user/name", ("user/photo", {"size": 40}), ("user/id", 1)]``.
     """
     if isinstance(query, Query):
         return query
@@ -74,7 +75,7 @@ class _Parser:
     def query(self, value: Any, at: tuple[Any, ...]) -> Query:
         if len(at) > 2 * MAX_DEPTH:
             raise QueryError(f"nested deeper than {MAX_DEPTH} levels", at[:4])
-        if not _is_vector(value):
+        if not (_is_vector(value) or (self._plain_strings and type(value) is tuple)):
             raise QueryError(f"expected a vector of attributes and joins, found {_shown(value)}", at)
         children: list[Expression] = []
         for position, item in enumerate(value):
@@ -87,9 +88,11 @@ class _Parser:
                 raise QueryError("a join needs a key and a query, found {}", at)
             # A map with several entries is as many joins; nothing that was written is dropped.
             return [self._join(key, below, NO_PARAMS, at) for key, below in value.items()]
+        if self._is_plain_ident(value):
+            return [Property(self._key(Vector(value), at))]
         if _is_list(value):
             return [self._parameterised(value, at)]
-        if isinstance(value, Symbol) and value == "*":
+        if value == "*" and (isinstance(value, Symbol) or (self._plain_strings and type(value) is str)):
             return [Wildcard()]
         return [Property(self._key(value, at))]
 
@@ -116,7 +119,9 @@ class _Parser:
         return str(key) if isinstance(key, Keyword) else key
 
     def _join(self, key: Any, below: Any, params: Map, at: tuple[Any, ...]) -> Expression:
-        if _is_list(key):
+        if self._is_plain_ident(key):
+            key = Vector(key)
+        elif _is_list(key):
             key, inner = self._head_and_params(key, at)
             params = Map({**inner, **params}) if params else inner
             if isinstance(key, Symbol):
@@ -142,6 +147,16 @@ class _Parser:
         if not _is_vector(value):
             raise QueryError(f"expected a vector, a union map, ... or a number below a join, found {_shown(value)}", at)
         return self.query(value, at)
+
+    def _is_plain_ident(self, value: Any) -> bool:
+        """In Python data ``("user/id", 1)`` is an ident: what follows the name is no map of params."""
+        return (
+            self._plain_strings
+            and type(value) is tuple
+            and len(value) == 2
+            and self._is_attribute(value[0])
+            and not isinstance(value[1], Mapping)
+        )
 
     def _branch(self, key: Any, at: tuple[Any, ...]) -> str:
         if not self._is_attribute(key):

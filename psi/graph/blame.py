@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from psi.edn import Keyword
+from psi.edn import Keyword, Symbol
 from psi.errors import Failed
 from psi.graph.errors import AllProvidersFailed
 from psi.graph.level import ERRORS
 from psi.graph.operations import Resolver
 from psi.graph.plan import shape_of
+from psi.graph.reasons import reason
 
 if TYPE_CHECKING:
     from psi.graph.frame import Frame
@@ -32,7 +33,10 @@ def _failure(frame: Frame, attribute: str, above: frozenset[str]) -> Failed | No
     if not failures:
         return None
     one_cause = len(failures) == len(tried) and all(failure is failures[0] for failure in failures)
-    return failures[0] if one_cause else AllProvidersFailed(attribute, failures, frame.path())
+    if one_cause:
+        return failures[0]
+    silent = [resolver.name for resolver in tried if _failure_of(frame, resolver, inner) is None]
+    return AllProvidersFailed(attribute, failures, silent, frame.path())
 
 
 def _failure_of(frame: Frame, resolver: Resolver, above: frozenset[str]) -> Failed | None:
@@ -66,21 +70,35 @@ def lenient_errors(frame: Frame) -> dict[Any, Any]:
         if attribute in optional and all_failed(frame, attribute) is None:
             continue
         if attribute in frame.first_plan.unreachable:
-            errors[attribute] = {"cause": Keyword("attribute-unreachable")}
+            errors[attribute] = _unreachable(frame, attribute)
         else:
             nodes = [_node(frame, resolver) for resolver in _tried(frame, attribute)]
-            errors[attribute] = {"cause": Keyword("node-errors"), "nodes": nodes}
+            message = "; ".join(str(node["message"]) for node in nodes) or "nothing provides it"
+            errors[attribute] = {"cause": Keyword("node-errors"), "message": message, "nodes": nodes}
     return errors
 
 
+def _unreachable(frame: Frame, attribute: Any) -> dict[str, Any]:
+    engine = frame.request.engine
+    why = reason(engine.index, engine.planner, shape_of(frame.source, engine.index.entered), attribute)
+    return {
+        "cause": Keyword("attribute-unreachable"),
+        "message": "\n".join(why.lines()).removeprefix("- "),
+        "reason": why.as_data(),
+    }
+
+
 def _node(frame: Frame, resolver: Resolver) -> dict[str, Any]:
+    node: dict[str, Any] = {"resolver": resolver.name, "cause": Keyword("node-exception")}
     failure = frame.failures.get(resolver)
+    if failure is None:
+        failure = _failure_of(frame, resolver, frozenset())
+        node["cause"] = Keyword("attribute-missing" if failure is None else "ancestor-error")
     if failure is not None:
-        return {"resolver": resolver.name, "cause": Keyword("node-exception"), "error": failure.as_data()}
-    behind = _failure_of(frame, resolver, frozenset())
-    if behind is not None:
-        return {"resolver": resolver.name, "cause": Keyword("ancestor-error"), "error": behind.as_data()}
-    return {"resolver": resolver.name, "cause": Keyword("attribute-missing")}
+        return node | {"message": failure.message, "error": failure.as_data()}
+    lacking = _lacking(frame, resolver)
+    node["message"] = _story(frame, resolver)
+    return node | {"missing": [Keyword(attribute) for attribute in lacking]} if lacking else node
 
 
 def missing_details(frame: Frame, attributes: Iterable[Any]) -> list[tuple[Any, str]]:
@@ -89,8 +107,10 @@ def missing_details(frame: Frame, attributes: Iterable[Any]) -> list[tuple[Any, 
 
 
 def _why_missing(frame: Frame, attribute: Any) -> str:
-    if attribute in frame.request.engine.index.mutations:
-        return f"it names a mutation; call it as ({attribute} {{..}})"
+    if isinstance(attribute, Symbol):
+        if attribute in frame.request.engine.index.mutations:
+            return f"it names a mutation; call it as ({attribute} {{..}})"
+        return f"a symbol is not an attribute; write :{attribute}"
     tried = _tried(frame, attribute)
     if not tried:
         return "nothing provides it"
@@ -98,7 +118,11 @@ def _why_missing(frame: Frame, attribute: Any) -> str:
 
 
 def _story(frame: Frame, resolver: Resolver) -> str:
-    lacking = [item.attribute for item in resolver.inputs if not item.optional and item.attribute not in frame.entity]
+    lacking = _lacking(frame, resolver)
     if lacking:
         return f"resolver {resolver.name} was not called, its input is missing: {', '.join(f':{a}' for a in lacking)}"
     return f"resolver {resolver.name} did not return it"
+
+
+def _lacking(frame: Frame, resolver: Resolver) -> list[str]:
+    return [item.attribute for item in resolver.inputs if not item.optional and item.attribute not in frame.entity]

@@ -25,6 +25,8 @@ def deadline(seconds: float | None) -> Callable[[], bool] | None:
     """A question that answers True once the time is up."""
     if seconds is None:
         return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
+        raise ValueError(f"timeout must be a number of seconds above 0, got {seconds!r}")
     end = time.monotonic() + seconds
     return lambda: time.monotonic() > end
 

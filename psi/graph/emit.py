@@ -87,6 +87,7 @@ def write_module(task: Task, inliner: Inliner) -> tuple[str, dict[str, Any]]:
 
 def _write_one(module: _Module, task: Task, inliner: Inliner) -> str:
     function = _Function(module, "one(x, run, up)")
+    function.count("1", "up")
     body = _Body(function, task, inliner, "", "one", "up")
     body.entity(-1)
     if (batch := body.next_batch(-1)) is not None:
@@ -107,7 +108,7 @@ def _write_many(module: _Module, task: Task, inliner: Inliner) -> str:
     if batch is not None:
         function.line("parked = []")
     body.look_ahead("xs")
-    with function.block("for x in xs:"):
+    with function.block(f"for x in {function.in_time('xs', 'up')}:"):
         body.entity(-1)
     if batch is not None:
         function.line("if parked:")
@@ -187,6 +188,10 @@ class _Function:
         self.line("    run.budget -= budget - left")
         self.line(f"    run.spend({up})")
         self.line("    budget = left = run.budget")
+
+    def in_time(self, elements: str, up: str) -> str:
+        self.once("timed = run.timed")
+        return f"run.in_time({elements}, {up}) if timed else {elements}"
 
     def settle(self) -> None:
         if "    budget = left = run.budget" in self._prologue:
@@ -333,6 +338,7 @@ class _Body:
         """Not an entity of the shape this was written for, or no entity at all."""
         level = self._module.name(self._level, "LEVEL")
         if self._mode == "one":
+            self._line("run.budget += 1")
             self._line(f"return run.frame({level}, x, up)")
         else:
             out = f"out{self._suffix}"
@@ -713,7 +719,7 @@ class _Body:
         self._line(f"add{suffix} = out{suffix}.append")
         body = _Body(self._function, inner, self._inliner, suffix, "inline", f"{up}, len(out{suffix})")
         body.look_ahead(value)
-        with self._function.block(f"for x{suffix} in {value}:"):
+        with self._function.block(f"for x{suffix} in {self._function.in_time(value, up)}:"):
             body.entity(-1)
         self._line(f"{out} = out{suffix}")
 

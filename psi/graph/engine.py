@@ -35,14 +35,22 @@ class Engine:
     def compiles(self, level: Level) -> bool:
         return self._compile_after is not None and self._compiler.can(level)
 
-    def compiled(self, level: Level, entity: Mapping[Any, Any], count: int = 1) -> Compiled:
-        """The functions for entities like this one, of which ``count`` are to be answered."""
+    @staticmethod
+    def framed(level: Level) -> Compiled:
+        """The same face without compiled code behind it."""
         if level.framed is None:
             level.framed = _framed(level)
-        framed: Compiled = level.framed
+        made: Compiled = level.framed
+        return made
+
+    def compiled(self, level: Level, entity: Mapping[Any, Any], count: int = 1) -> Compiled:
+        """The functions for entities like this one, of which ``count`` are to be answered."""
+        framed = self.framed(level)
         if not self.compiles(level) or len(level.one) >= _SHAPES_PER_LEVEL:
             return framed
         keys = tuple(entity)
+        if len(level.met) >= _SHAPES_PER_LEVEL:
+            level.met.clear()
         met = level.met[keys] = level.met.get(keys, 0) + count
         assert self._compile_after is not None
         if met <= self._compile_after:
@@ -53,8 +61,6 @@ class Engine:
 
 
 def _framed(level: Level) -> Compiled:
-    """The same face without compiled code behind it."""
-
     def one(entity: Mapping[Any, Any], request: Request, up: Up) -> Any:
         return request.frame(level, entity, up)
 

@@ -3,6 +3,7 @@
     Refused
     ├── InvalidOperation        an operation is declared wrongly            (when the Graph is built)
     ├── AttributeUnreachable    nothing leads from the entity to it         (before any resolver of that entity runs)
+    ├── InvalidEntity           what the query starts from is not a map
     ├── MutationNotFound
     └── AsyncOperation          query_now met an operation that must be awaited
     Failed
@@ -34,6 +35,7 @@ __all__ = [
     "AttributeMissing",
     "AttributeUnreachable",
     "BatchFailed",
+    "InvalidEntity",
     "InvalidOperation",
     "InvalidResponse",
     "LimitExceeded",
@@ -78,6 +80,14 @@ def _step(step: Any) -> str:
 def path_data(path: Path) -> Vector:
     """A path as EDN: attributes become keywords."""
     return Vector(Keyword(step) if type(step) is str else step for step in path)
+
+
+def told(error: Exception) -> str:
+    """What an operation raised, in a few words. Errors of ours say it themselves; of others the kind is half the
+    story."""
+    if isinstance(error, PsiError):
+        return error.message
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 class InvalidOperation(Refused):
@@ -127,6 +137,16 @@ class AsyncOperation(Refused):
         return {"operation": self.operation}
 
 
+class InvalidEntity(Refused):
+    """A query starts from a map of what is known."""
+
+    code = "graph/invalid-entity"
+
+    def __init__(self, entity: Any) -> None:
+        super().__init__(f"an entity is a map of attributes to values, got {shown_value(entity)}")
+        self.entity = entity
+
+
 class MutationNotFound(Refused):
     code = "graph/mutation-not-found"
 
@@ -170,7 +190,8 @@ class AttributeMissing(_AtPath):
 
     def facts(self) -> dict[str, Any]:
         reasons = {shown(attribute): why for attribute, why in self.details}
-        return {**super().facts(), "attributes": [Keyword(str(a)) for a in self.attributes], "reasons": reasons}
+        named = [Keyword(a) if type(a) is str else a for a in self.attributes]
+        return {**super().facts(), "attributes": named, "reasons": reasons}
 
 
 class ResolverFailed(_AtPath):
@@ -204,10 +225,11 @@ class InvalidResponse(ResolverFailed):
 class AllProvidersFailed(_AtPath):
     code = "graph/all-providers-failed"
 
-    def __init__(self, attribute: str, failures: Sequence[Failed], path: Path = ()) -> None:
-        reasons = "; ".join(failure.message for failure in failures)
-        super().__init__(f"every provider of {shown(attribute)} failed{_at(path)}: {reasons}", path)
+    def __init__(self, attribute: str, failures: Sequence[Failed], silent: Sequence[str] = (), path: Path = ()) -> None:
+        told = [*(failure.message for failure in failures), *(f"{name} did not return it" for name in silent)]
+        super().__init__(f"every provider of {shown(attribute)} failed{_at(path)}: {'; '.join(told)}", path)
         self.attribute = attribute
+        self.silent = tuple(silent)
         self.failures = tuple(failures)
 
     def facts(self) -> dict[str, Any]:
@@ -215,6 +237,7 @@ class AllProvidersFailed(_AtPath):
             **super().facts(),
             "attribute": Keyword(self.attribute),
             "failures": [failure.as_data() for failure in self.failures],
+            "silent": list(self.silent),
         }
 
 
@@ -236,8 +259,8 @@ class LimitExceeded(_AtPath):
     code = "graph/limit-exceeded"
 
     def __init__(self, limit: str, message: str, path: Path = ()) -> None:
-        super().__init__(f"{message}{_at(path[:6])}", path[:6])
+        super().__init__(f"{message}{_at(path if len(path) <= 6 else (*path[:6], Symbol('…')))}", path)
         self.limit = limit
 
     def facts(self) -> dict[str, Any]:
-        return {**super().facts(), "limit": self.limit}
+        return {"limit": self.limit, "path": path_data(self.path[:6]), "depth": len(self.path)}

@@ -13,13 +13,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from psi.edn import List
+from psi.edn import List, thaw
 from psi.eql import Call
 from psi.errors import Failed, PsiError
 from psi.graph.blame import all_failed, lenient_errors, missing_details
 from psi.graph.compile import Up
 from psi.graph.emit import UNSET, Departure, Odd
 from psi.graph.errors import (
+    AsyncOperation,
     AttributeMissing,
     AttributeUnreachable,
     BatchFailed,
@@ -30,6 +31,7 @@ from psi.graph.errors import (
     Path,
     ResolverFailed,
     shown,
+    told,
 )
 from psi.graph.level import ERRORS, MUTATION_ERROR, Descent, Level, Placeholder, Site
 from psi.graph.operations import Resolver
@@ -64,6 +66,7 @@ class Frame:
         "in_flight",
         "inbox",
         "key",
+        "landmark",
         "level",
         "mutated",
         "open_below",
@@ -97,7 +100,7 @@ class Frame:
         self.parent = parent
         self.steps_here = steps_here
         self.up = up
-        self.depth: int = len(path_of(up)) if parent is None else parent.depth + 1
+        self.depth: int = depth_of(up) if parent is None else parent.depth + 1
         self.phase = _MUTATE
         self.plan: Plan = _UNPLANNED
         self.first_plan: Plan = _UNPLANNED
@@ -115,6 +118,7 @@ class Frame:
         self.mutated = False
         self.hoisted: dict[tuple[str, ...], dict[Any, Any]] = {}
         self.key: Any = None
+        self.landmark: Frame | None = None
         request.admit(self)
 
     def path(self) -> Path:
@@ -200,6 +204,7 @@ class Frame:
             self._check()
 
     def _start(self) -> None:
+        self._look_before_calling()
         self._adopt(self._planned())
         self.first_plan = self.plan
         unreachable = self.plan.unreachable
@@ -207,6 +212,18 @@ class Frame:
             self._refuse(
                 [need.attribute for need in self.level.needs if need.required and need.attribute in unreachable]
             )
+
+    def _look_before_calling(self) -> None:
+        """What is sure to be refused is refused before anything has changed."""
+        if self.mutated:
+            return
+        index = self.request.engine.index
+        for call, _, _ in self.level.calls:
+            found = index.mutations.get(call.name)
+            if found is None and not self.request.lenient:
+                raise MutationNotFound(call.name, self.path(), index.nearest_mutation(call.name))
+            if found is not None and found.is_async and self.request.sync:
+                raise AsyncOperation(call.name)
 
     def _refuse(self, attributes: list[str]) -> None:
         if attributes:
@@ -240,6 +257,8 @@ class Frame:
         return shape_of(self.source, self.request.engine.index.entered) if self.spent else None
 
     def _adopt(self, plan: Plan) -> None:
+        if self.request.sync and plan.is_async is not None:
+            raise AsyncOperation(plan.is_async)
         self.plan = plan
         self.descents = plan.descents
         self.started = self.done = 0
@@ -283,7 +302,7 @@ class Frame:
             self.inbox.append((0, None, error))
             return
         try:
-            value = found.function(request.env(call.params), dict(call.params))
+            value = found.function(request.env(call.params), thaw(call.params))
         except Exception as error:  # noqa: BLE001 – whatever a mutation raises is its answer
             self.inbox.append((0, None, _failed(MutationFailed, call.name, error, self.path())))
             return
@@ -323,11 +342,7 @@ class Frame:
         for ident, descent in self.level.idents:
             key = ident.as_key()
             known = self.entity.get(key)
-            start = (
-                {**known, ident.attribute: ident.value}
-                if isinstance(known, Mapping)
-                else {ident.attribute: ident.value}
-            )
+            start = {**(known if isinstance(known, Mapping) else {}), ident.attribute: thaw(ident.value)}
             self.entity[key] = start if descent is None else self._enter(key, descent, start, children)
         return self._wait_below(children)
 
@@ -365,6 +380,8 @@ class Frame:
         """May compiled code answer this join? Only if nobody here looks inside the value again."""
         if descent.union or descent.recursive or not self.request.engine.compiles(descent.level):
             return False
+        if self.level.levels.height > self.request.limits.max_depth:
+            return False
         level = self.level
         return not level.wildcard and not level.placeholders and self.plan.descents.get(key) is level.joins.get(key)
 
@@ -380,18 +397,15 @@ class Frame:
 
     def refuse_cycle(self) -> None:
         """An unbounded recursion that meets the same entity again on its way down would never end."""
-        try:
-            mine: Any = frozenset(self.source.items())
-        except TypeError:
-            mine = None
+        # Brent's way: compare with one entity above, and take another for it at depths 1, 2, 4, 8, ... A circle is
+        # found when that one lies in it, at the cost of a comparison for each entity.
         above = self.parent
-        while above is not None:
-            if above.level is self.level and (
-                above.source is self.source or (mine is not None and _same_items(above.source, self.source))
-            ):
-                message = f"the data goes in a circle: {shown(self.key)} leads back to the same entity"
-                raise LimitExceeded("data-cycle", message, self.path())
-            above = above.parent
+        assert above is not None
+        landmark = above.landmark if above.landmark is not None and above.depth & (above.depth - 1) else above
+        self.landmark = landmark
+        if landmark.level is self.level and (landmark.source is self.source or _same_items(landmark, self)):
+            message = f"the data goes in a circle: {shown(self.key)} leads back to the same entity"
+            raise LimitExceeded("data-cycle", message, self.path())
 
     # -- resolvers
 
@@ -657,6 +671,11 @@ def path_of(up: Up) -> Path:
     return tuple(reversed(steps))
 
 
+def depth_of(up: Up) -> int:
+    """How many joins lead there; the places in lists do not count."""
+    return sum(not isinstance(step, int) for step in path_of(up))
+
+
 class Sharing(list[tuple[Frame, int]]):
     """Stands in the cache while a result is awaited, and collects who else wants it."""
 
@@ -678,16 +697,16 @@ class Sharing(list[tuple[Frame, int]]):
 def _failed(kind: Callable[..., Failed], name: str, error: Exception, path: Path) -> Failed:
     if isinstance(error, LimitExceeded):
         raise error
-    failure = kind(name, str(error) or type(error).__name__, path)
+    failure = kind(name, told(error), path)
     failure.__cause__ = error
     return failure
 
 
-def _same_items(one: Mapping[Any, Any], other: Mapping[Any, Any]) -> bool:
+def _same_items(one: Frame, other: Frame) -> bool:
     try:
-        return frozenset(one.items()) == frozenset(other.items())
+        return frozenset(one.source.items()) == frozenset(other.source.items())
     except TypeError:
-        return False
+        return False  # what holds lists or maps would have to be compared to any depth
 
 
-_UNPLANNED: Final = Plan((), (), {})
+_UNPLANNED: Final = Plan((), (), None, {})

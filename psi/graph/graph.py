@@ -9,6 +9,7 @@ from typing import Any
 from psi.eql import parse
 from psi.graph.drive import deadline, drive, drive_now
 from psi.graph.engine import Engine
+from psi.graph.errors import InvalidEntity
 from psi.graph.explain import PlanTree, plan_tree
 from psi.graph.index import Index
 from psi.graph.level import Level, Levels
@@ -68,7 +69,7 @@ class Graph:
         ``query`` is EDN text, EDN data or a :class:`psi.eql.Query`. Strict by default: the first failure is raised and
         nothing is answered. ``lenient`` answers what it can and puts the failures beside the data, under ``ERRORS``.
         """
-        request = self._request(context, lenient, timeout, max_depth, max_entities)
+        request = self._request(context, lenient, timeout, max_depth, max_entities, sync=False)
         answer = self._start(request, query, entity)
         if request.batches or request.waiting or request.late:
             await drive(request, timeout)
@@ -86,7 +87,7 @@ class Graph:
         max_entities: int | None = None,
     ) -> dict[Any, Any]:
         """The same without an event loop, where every operation that is called is plain."""
-        request = self._request(context, lenient, timeout, max_depth, max_entities)
+        request = self._request(context, lenient, timeout, max_depth, max_entities, sync=True)
         answer = self._start(request, query, entity)
         if request.batches or request.waiting or request.late:
             drive_now(request)
@@ -108,7 +109,14 @@ class Graph:
         return self._queries.info()
 
     def _request(
-        self, context: Any, lenient: bool, timeout: float | None, max_depth: int | None, max_entities: int | None
+        self,
+        context: Any,
+        lenient: bool,
+        timeout: float | None,
+        max_depth: int | None,
+        max_entities: int | None,
+        *,
+        sync: bool,
     ) -> Request:
         limits = self._engine.limits
         if max_depth is not None or max_entities is not None:
@@ -117,17 +125,23 @@ class Graph:
                 max_depth=limits.max_depth if max_depth is None else max_depth,
                 max_entities=limits.max_entities if max_entities is None else max_entities,
             )
-        return Request(self._engine, context, lenient, limits, None if timeout is None else deadline(timeout))
+        expired = None if timeout is None else deadline(timeout)
+        return Request(self._engine, context, lenient, limits, expired, sync)
 
     def _start(self, request: Request, query: Any, entity: Mapping[Any, Any] | None) -> dict[Any, Any]:
         level = self._queries.level(query)
         if entity is None:
             entity = {}
-        function = level.one.get(tuple(entity))
-        answer: dict[Any, Any] = (
-            request.enter_one(level, entity, None) if function is None else function(entity, request, None)
-        )
+        function = level.one.get(tuple(entity)) if level.levels.height <= request.limits.max_depth else None
+        if function is None:
+            if not isinstance(entity, Mapping):
+                raise InvalidEntity(entity)
+            function = request.entrance(level, entity)
+        answer: dict[Any, Any] = function(entity, request, None)
         return answer
+
+    def __repr__(self) -> str:
+        return f"<Graph of {len(self.index.resolvers)} resolvers and {len(self.index.mutations)} mutations>"
 
 
 class _QueryCache:

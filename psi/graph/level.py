@@ -156,6 +156,7 @@ class Levels:
         self._made: dict[Any, Level] = {}
         self._sites: dict[tuple[Resolver, Map], Site] = {}
         self.root: Level = Level(self, Query(), (), ())  # the first that is made
+        self.height = 0  # joins below each other, as written
         self.single = False  # the query is about one entity alone
         self.lists: set[Level] = set()  # the levels that are reached once: by one join of the root
         self.callers: dict[Resolver, int] | None = None  # how many levels may call it; found out when first compiled
@@ -173,6 +174,7 @@ class Levels:
             level = Level(self, query, limits, inputs)
             if not self._made:
                 self.root = level
+                self.height = _height(query)
             self._made[key] = level
             level.fill()
         return level
@@ -351,6 +353,19 @@ class Level:
             raise QueryError("a placeholder repeats its own entity and takes a plain query", (child.key,))
         fresh = any(isinstance(below, Property | Join) and below.params for below in child.query.children)
         return Placeholder(child.key, self.levels.of(child.query), child.params, fresh)
+
+
+def _height(query: Query) -> int:
+    below = [child.query for child in query.children if isinstance(child, Join | Call) and child.query is not None]
+    heights = [
+        max(map(_height, (branch for _, branch in found.branches)), default=0)
+        if isinstance(found, Union)
+        else _height(found)
+        if isinstance(found, Query)
+        else 0
+        for found in below
+    ]
+    return 1 + max(heights) if heights else 0
 
 
 def _extended(levels: Levels, descent: Descent | None, inputs: Inputs) -> Descent:

@@ -49,6 +49,7 @@ class Step:
 class Plan:
     steps: tuple[Step, ...]
     unreachable: tuple[str, ...]  # wanted, and no way leads there
+    is_async: str | None  # the name of a resolver that has to be awaited, if there is one
     descents: Mapping[str, Descent]  # where values are entered: the level's joins and the steps' nested inputs
 
 
@@ -183,7 +184,9 @@ class _Planning:
                 continue
             if not _unwind(self._want(Input(need.attribute), frozenset())) and not _silent(need):
                 unreachable.append(need.attribute)
-        return Plan(self._steps(), tuple(unreachable), self._level.descents_with(self._nested))
+        steps = self._steps()
+        is_async = next((step.resolver.name for step in steps if step.resolver.is_async), None)
+        return Plan(steps, tuple(unreachable), is_async, self._level.descents_with(self._nested))
 
     def _want(self, item: Input, stack: Stack) -> Wanting:
         """Add the calls that lead to this attribute; answers whether there are any that do."""

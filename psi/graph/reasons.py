@@ -28,28 +28,42 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """``unknown``: no resolver gives it. ``inputs``: some would, but lack inputs. ``nested``: its values lack
-    something."""
+    """What stands in the way to an attribute.
+
+    ``unknown``: nobody has heard of it. ``not-given``: resolvers need it and none gives it, so it has to come with
+    the entity. ``mutation``: it is the name of one. ``inputs``: resolvers would give it, but for their inputs.
+    ``nested``: it is there, but its entities lack something. ``circular``: it is needed to get itself.
+    """
 
     attribute: Any
     kind: str
     lacks: tuple[Lack, ...] = ()
     nearest: str | None = None
+    below: tuple[str, ...] = ()
 
     def lines(self, indent: str = "") -> list[str]:
         name = shown(self.attribute)
-        if self.kind == "unknown":
-            hint = f" Did you mean {shown(self.nearest)}?" if self.nearest else ""
-            return [f"{indent}- {name} is unknown: no resolver gives it, and the entity does not have it.{hint}"]
-        if self.kind == "circular":
-            return [f"{indent}- {name} is needed to get itself."]
-        if self.kind == "nested":
-            return [f"{indent}- {name} is there, but its entities do not have what is needed of them."]
+        if self.kind != "inputs":
+            return [f"{indent}- {name} {self._sentence()}"]
         lines = [f"{indent}- {name} is given by {_listed(self.lacks)}, whose inputs cannot be reached:"]
         for lack in self.lacks:
             for need in lack.needs:
                 lines.extend(need.lines(indent + "  "))
         return lines
+
+    def _sentence(self) -> str:
+        match self.kind:
+            case "unknown":
+                hint = f" Did you mean {shown(self.nearest)}?" if self.nearest else ""
+                return f"is unknown: no resolver gives it, and the entity does not have it.{hint}"
+            case "not-given":
+                return "is given by no resolver: it has to come with the entity."
+            case "mutation":
+                return f"is a mutation, not an attribute: call it as ({self.attribute} {{..}})."
+            case "circular":
+                return "is needed to get itself."
+            case _:
+                return f"is there, but its entities do not have {' '.join(map(shown, self.below))}."
 
     def as_data(self) -> dict[str, Any]:
         data: dict[str, Any] = {
@@ -58,6 +72,8 @@ class Reason:
         }
         if self.nearest:
             data["nearest"] = Keyword(self.nearest)
+        if self.below:
+            data["lacking"] = [Keyword(attribute) for attribute in self.below]
         if self.lacks:
             data["resolvers"] = [
                 {"resolver": lack.resolver, "needs": [need.as_data() for need in lack.needs]} for lack in self.lacks
@@ -77,17 +93,24 @@ def reason(index: Index, planner: Planner, available: Shape, attribute: Any) -> 
 
 
 def _reason(index: Index, reach: Reach, available: Shape, attribute: Any, above: frozenset[Any]) -> Reason:
-    if attribute in available:
-        return Reason(attribute, "nested")
     if attribute in above:
         return Reason(attribute, "circular")
     providers = index.providers(attribute)
     if not providers:
-        nearest = index.nearest(attribute) if type(attribute) is str else None
-        return Reason(attribute, "unknown", nearest=nearest)
+        return _without_providers(index, attribute)
     inner = above | {attribute}
     lacks = tuple(Lack(r.name, _needs(index, reach, available, r, inner)) for r in providers)
     return Reason(attribute, "inputs", lacks)
+
+
+def _without_providers(index: Index, attribute: Any) -> Reason:
+    if type(attribute) is not str:
+        return Reason(attribute, "unknown")
+    if attribute in index.mutations:
+        return Reason(attribute, "mutation")
+    if attribute in index.attributes:
+        return Reason(attribute, "not-given")
+    return Reason(attribute, "unknown", nearest=index.nearest(attribute))
 
 
 def _needs(
@@ -96,13 +119,15 @@ def _needs(
     if len(above) > _DEPTH:
         return ()
     return tuple(
-        Reason(item.attribute, "nested")
-        if _had_but_hollow(reach, item)
+        _hollow(reach, item)
+        if reach.has(item.attribute, None)
         else _reason(index, reach, available, item.attribute, above)
         for item in resolver.inputs
         if not item.optional and not reach.has(item.attribute, item.below)
     )
 
 
-def _had_but_hollow(reach: Reach, item: Input) -> bool:
-    return item.below is not None and reach.has(item.attribute, None)
+def _hollow(reach: Reach, item: Input) -> Reason:
+    """The attribute is to be had, but not what is needed inside it."""
+    lacking = tuple(b.attribute for b in item.below or () if not b.optional and not reach.has(item.attribute, (b,)))
+    return Reason(item.attribute, "nested", below=lacking)

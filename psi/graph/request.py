@@ -5,11 +5,11 @@ Also the way back from compiled code: an entity that departs from the happy path
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from psi.edn import Map
+from psi.edn import Map, thaw
 from psi.eql.ast import NO_PARAMS
 from psi.graph.compile import Up
 from psi.graph.emit import UNSET, Departure
@@ -27,14 +27,21 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Limits", "Request", "Waiting"]
 
 _BETWEEN_LOOKS: Final = 64  # entities between two looks at the clock
+_BETWEEN_GLANCES: Final = 8  # the same inside a list
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
     """How much one request may cost before it is stopped with a clear error."""
 
-    max_depth: int = 1000
+    max_depth: int = 1000  # joins below each other
     max_entities: int = 1_000_000
+
+    def __post_init__(self) -> None:
+        for name in ("max_depth", "max_entities"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be an integer of 1 or more, got {value!r}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -87,6 +94,7 @@ class Request:
         "limits",
         "plain_env",
         "stack",
+        "sync",
         "waiting",
     )
 
@@ -97,8 +105,10 @@ class Request:
         lenient: bool,
         limits: Limits,
         expired: Callable[[], bool] | None,
+        sync: bool,
     ) -> None:
         self.engine = engine
+        self.sync = sync
         self.limits = limits
         self.context = context
         self.lenient = lenient
@@ -127,7 +137,7 @@ class Request:
             return self.plain_env
         found = self._envs.get(params)
         if found is None:
-            found = self._envs[params] = Env(params, self.context)
+            found = self._envs[params] = Env(thaw(params), self.context)
         return found
 
     def batch(self, site: Site) -> Batch:
@@ -164,14 +174,31 @@ class Request:
             raise LimitExceeded("timeout", "the request took longer than its timeout", path_of(up))
         self.budget = self._granted = min(limit - self._spent, _BETWEEN_LOOKS if self._expired is not None else limit)
 
+    @property
+    def timed(self) -> bool:
+        return self._expired is not None
+
+    def in_time(self, elements: Sequence[Any], up: Up) -> Iterator[Any]:
+        """The elements of a list, with a look at the clock now and then."""
+        for place, element in enumerate(elements):
+            if not place % _BETWEEN_GLANCES and self._expired is not None and self._expired():
+                raise LimitExceeded("timeout", "the request took longer than its timeout", path_of(up))
+            yield element
+
     # -- what compiled functions call when they meet something they were not made for
 
     def enter_one(self, level: Level, entity: Mapping[Any, Any], up: Up) -> Any:
         """The answer of one entity; compiled on the first of its shape."""
         function = level.one.get(tuple(entity))
         if function is None:
-            function = self.engine.compiled(level, entity).one
+            function = self.entrance(level, entity)
         return function(entity, self, up)
+
+    def entrance(self, level: Level, entity: Mapping[Any, Any]) -> Any:
+        """The function for entities like this one, compiled or not."""
+        if level.levels.height > self.limits.max_depth:
+            return self.engine.framed(level).one  # only frames count how deep they are
+        return self.engine.compiled(level, entity).one
 
     def enter_list(self, level: Level, elements: list[Any], up: Up) -> list[Any]:
         """The answers of a list that no loop was compiled for yet; the first entity in it decides for which shape one
@@ -182,6 +209,7 @@ class Request:
                 level.answer_list = made.many
             return made.many(elements, self, up)
         out: list[Any] = []
+        self.budget -= sum(isinstance(element, Mapping) for element in elements)
         for place, element in enumerate(elements):
             self.other(level, element, (up, place), out)
         return out
@@ -189,6 +217,7 @@ class Request:
     def other(self, level: Level, element: Any, up: Up, out: list[Any]) -> None:
         """An element that the loop was not made for: another shape, or no entity at all."""
         if isinstance(element, Mapping):
+            self.budget += 1  # it was counted with the list
             out.append(self.enter_one(level, element, up))
         elif element is not None:
             out.append(element)
@@ -247,6 +276,7 @@ class Request:
         out: dict[Any, Any],
     ) -> dict[Any, Any]:
         """Go on with an entity in a frame, from where compiled code left it."""
+        self.budget += 1  # it was counted when it was met
         frame = Frame(self, departure.level, entity, up=up)
         frame.resume(departure, results, error, ready)
         return self.answer(frame, out)

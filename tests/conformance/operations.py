@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from psi.edn import Keyword, List, Symbol, dumps, loads
+from psi.errors import Failed
 from psi.graph import Env, Mutation, Resolver, alias, equivalence, mutation, resolver
 
 Calls = dict[str, list[int]]
 
 
-class Failure(Exception):
+class Failure(Failed):
     """What a case's resolver raises when it is told to."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import psi.edn
-from psi.edn import Char, Keyword, List, Map, String, Symbol, Vector, WriteError, freeze
+from psi.edn import Char, Keyword, List, Map, String, Symbol, Vector, WriteError, freeze, thaw
 from tests.edn.exactly import exactly
 
 KINDS = (Keyword, Symbol, String, Char)
@@ -32,6 +32,7 @@ def test_the_public_names_are_these() -> None:
         "dumps",
         "freeze",
         "loads",
+        "thaw",
     ]
 
 
@@ -162,3 +163,8 @@ def test_freezing_what_holds_itself_is_refused() -> None:
     loop.append(loop)
     with pytest.raises(WriteError, match="nested deeper than 200 levels"):
         freeze(loop)
+
+
+def test_thawing_gives_back_the_plain_form_of_what_was_frozen() -> None:
+    plain = {"a": ["text", {"b": [1, None]}, List(("x", [2]))], "c": Keyword("k"), "d": frozenset({1})}
+    assert exactly(thaw(freeze(plain))) == exactly(plain)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from psi.edn import List, Map, Symbol, Vector, freeze
@@ -21,18 +22,25 @@ from psi.graph.shape import Input, Inputs, Shape
 
 OPTIONAL = "psi.graph/optional?"
 
+Error = Mapping[str, str]
+
 # Kinds of failures, named like the engine's errors.
 UNREACHABLE, MISSING, ALL_FAILED = "AttributeUnreachable", "AttributeMissing", "AllProvidersFailed"
 MUTATION_FAILED, NO_MUTATION = "MutationFailed", "MutationNotFound"
 
 
 class Entity(dict[Any, Any]):
-    """A map of the tree that was worked on: what failed in it, and which branch of a union it was taken for."""
+    """A map of the tree that was worked on."""
 
     def __init__(self, source: Mapping[Any, Any]) -> None:
         super().__init__(source)
-        self.errors: dict[Any, dict[str, str]] = dict(source.errors) if isinstance(source, Entity) else {}
-        self.branch: Query | None = source.branch if isinstance(source, Entity) else None
+        known = source if isinstance(source, Entity) else None
+        self.errors: dict[Any, Error] = {}  # what the query asked and did not get
+        self.lacking: dict[Any, Error] = dict(known.lacking) if known else {}  # the same of nested inputs
+        self.branch: Query | None = known.branch if known else None  # of a union, where the query has one
+
+    def failed(self) -> dict[Any, Error]:
+        return {key: error for key, error in (self.lacking | self.errors).items() if key not in self}
 
 
 @dataclass
@@ -68,21 +76,21 @@ class Reference:
         asked = below(query, child)
         if asked is None:  # a recursion that has reached its limit
             return value
-        if isinstance(value, Mapping):
-            return self.enter_one(asked, value)
-        if is_collection(value):
-            elements = [self.enter_one(asked, e) if isinstance(e, Mapping) else e for e in value]
-            elements = [element for element in elements if element is not None]
-            return InSet(elements) if is_set(value) else like(value, elements)
-        return value
+        return each(value, lambda element: self.enter_one(asked, element))
 
     def enter_one(self, asked: Query | Union, value: Mapping[Any, Any]) -> Entity | None:
         branch = branch_for(asked, value)
         if branch is None:
             return None
         entity = self.fill(branch, value)
-        if isinstance(asked, Union):
-            entity.branch = branch  # what it has now must not make it look like another kind of entity
+        # What it has got since must not make it look like another kind of entity.
+        entity.branch = branch if isinstance(asked, Union) else None
+        return entity
+
+    def enter_for_input(self, inputs: Inputs, value: Mapping[Any, Any]) -> Entity:
+        entity = self.fill(as_query(inputs), value)
+        entity.lacking |= entity.errors
+        entity.errors = dict(value.errors) if isinstance(value, Entity) else {}
         return entity
 
     def mutate(self, query: Query, call: Call) -> Any:
@@ -189,7 +197,6 @@ class Filling:
             if not isinstance(child, Property | Join) or not isinstance(key, str) or child.is_placeholder:
                 continue
             if key in self.entity:
-                self.entity.errors.pop(key, None)
                 continue
             kinds = lost[key]
             raised = kinds - {MISSING, UNREACHABLE}
@@ -210,8 +217,9 @@ class Filling:
         if item.below is None:
             return set()
         # What is inside is got in the tree itself, where the query sees it too.
-        inside = Join(attribute, as_query(item.below))
-        self.entity[attribute] = self.reference.enter(self.query, inside, self.entity[attribute])
+        below = item.below
+        found = each(self.entity[attribute], lambda element: self.reference.enter_for_input(below, element))
+        self.entity[attribute] = found
         return set() if delivers(self.entity[attribute], item.below) else {MISSING}
 
     def resolve(self, item: Input, going: frozenset[str]) -> set[str]:
@@ -396,12 +404,14 @@ def shape_of_value(value: Any) -> Shape | None:
 
 
 def each(value: Any, change: Callable[[Mapping[Any, Any]], Any]) -> Any:
+    """The value with its maps changed. Nils in a collection, and maps of which nothing is left, are dropped."""
     if isinstance(value, Mapping):
         return change(value)
     if not is_collection(value):
         return value
-    elements = [change(element) if isinstance(element, Mapping) else element for element in value]
-    return frozenset(map(freeze, elements)) if is_set(value) else like(value, elements)
+    changed = [change(element) if isinstance(element, Mapping) else element for element in value]
+    elements = [element for element in changed if element is not None]
+    return InSet(elements) if is_set(value) else like(value, elements)
 
 
 def cut(entity: Mapping[Any, Any], inputs: Inputs) -> dict[str, Any]:
@@ -411,7 +421,7 @@ def cut(entity: Mapping[Any, Any], inputs: Inputs) -> dict[str, Any]:
         inner = item.below
         if item.attribute in entity and (inner is None or delivers(entity[item.attribute], inner)):
             value = entity[item.attribute]
-            data[item.attribute] = value if inner is None else each(value, lambda e, inner=inner: cut(e, inner))
+            data[item.attribute] = whole(value if inner is None else each(value, partial(cut, inputs=inner)))
     return data
 
 
@@ -432,7 +442,7 @@ def whole(value: Any) -> Any:
     if isinstance(value, InSet):
         return frozenset(freeze(whole(element)) for element in value)
     if isinstance(value, Entity):
-        return {key: whole(inner) for key, inner in value.items()} | ({ERRORS: value.errors} if value.errors else {})
+        return {key: whole(inner) for key, inner in value.items()} | ({ERRORS: failed} if (failed := value.failed()) else {})
     return like(value, [whole(element) for element in value]) if isinstance(value, list | tuple) else value
 
 
@@ -444,7 +454,7 @@ def select(query: Query, entity: Mapping[Any, Any]) -> dict[Any, Any]:
         if key in entity and not isinstance(child, Wildcard):
             inner = None if isinstance(child, Property) else child.query
             out[key] = whole(entity[key]) if inner is None else select_value(query, child, entity[key])
-    errors = entity.errors if isinstance(entity, Entity) else entity.get(ERRORS, {})
+    errors = entity.failed() if isinstance(entity, Entity) else entity.get(ERRORS, {})
     if errors:
         out[ERRORS] = dict(errors)
     if MUTATION_ERROR in entity:
@@ -457,17 +467,9 @@ def select_value(query: Query, child: Any, value: Any) -> Any:
     if isinstance(asked, Recursion):
         asked = repeated(query, child)
     assert not isinstance(asked, Recursion)
-    gone = object()
 
     def one(element: Mapping[Any, Any]) -> Any:
         branch = element.branch if isinstance(element, Entity) and element.branch else branch_for(asked, element)
-        return gone if branch is None else select(branch, element)
+        return None if branch is None else select(branch, element)
 
-    if isinstance(value, Mapping):
-        found = one(value)
-        return None if found is gone else found
-    if not is_collection(value):
-        return value
-    elements = [one(element) if isinstance(element, Mapping) else element for element in value]
-    elements = [element for element in elements if element is not None and element is not gone]
-    return frozenset(map(freeze, elements)) if is_set(value) else like(value, elements)
+    return whole(each(value, one))
