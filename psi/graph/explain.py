@@ -32,21 +32,31 @@ class PlanTree:
     level: Level
     known: tuple[str, ...]
     plan: Plan
+    others: tuple[tuple[str, ...], ...]  # for each step, the resolvers that come into play if it does not deliver
+    unknown_mutations: tuple[str, ...]
     reasons: tuple[Reason, ...]
-    below: Mapping[Any, PlanTree | None]  # attribute, [attribute branch] of a union, ident or placeholder → plan
+    # Attribute, [attribute branch] of a union, ident or placeholder → its plan, or None where it cannot be foreseen.
+    below: Mapping[Any, PlanTree | None]
+    again: frozenset[Any]  # those that lead to the same query again
 
     def as_data(self) -> dict[str, Any]:
         """The plan as EDN and JSON can carry it."""
         return {
             "query": unparse(self.level.query),
             "known": [Keyword(attribute) for attribute in self.known],
-            "steps": [_step_data(step) for step in self.plan.steps],
+            "steps": [_step_data(*pair) for pair in zip(self.plan.steps, self.others, strict=True)],
+            "mutations": [call.name for call, _, _ in self.level.calls],
             "unreachable": [found.as_data() for found in self.reasons],
             "joins": [
-                {"key": Keyword(key) if type(key) is str else key, "plan": None if tree is None else tree.as_data()}
+                {"key": Keyword(key) if type(key) is str else key, "plan": self._below_data(key, tree)}
                 for key, tree in self.below.items()
             ],
         }
+
+    def _below_data(self, key: Any, tree: PlanTree | None) -> Any:
+        if key in self.again:
+            return Keyword("again")
+        return None if tree is None else tree.as_data()
 
     def __str__(self) -> str:
         return "\n".join(self._lines(""))
@@ -54,16 +64,18 @@ class PlanTree:
     def _lines(self, indent: str) -> Iterator[str]:
         known = " ".join(map(shown, self.known)) or "nothing"
         yield f"{indent}known: {known}"
-        for call in self.level.calls:
-            yield f"{indent}mutation {call[0].name}"
-        for place, step in enumerate(self.plan.steps, start=1):
-            yield f"{indent}{place}. {_step_text(step)}"
+        for call, _, _ in self.level.calls:
+            yield f"{indent}mutation {call.name}" + (" (unknown)" if call.name in self.unknown_mutations else "")
+        for place, (step, others) in enumerate(zip(self.plan.steps, self.others, strict=True), start=1):
+            yield f"{indent}{place}. {_step_text(step, others)}"
         for found in self.reasons:
             yield f"{indent}not reachable:"
             yield from found.lines(indent)
         for key, tree in self.below.items():
             yield f"{indent}{shown(key)}"
-            if tree is None:
+            if key in self.again:
+                yield f"{indent}  the same again"
+            elif tree is None:
                 yield f"{indent}  planned when its entities are there"
             else:
                 yield from tree._lines(indent + "  ")
@@ -80,6 +92,8 @@ def _tree(
     plan = planner.plan(level, shape)
     reasons = tuple(reason(index, planner, shape, attribute) for attribute in plan.unreachable)
     below: dict[Any, PlanTree | None] = {}
+    again = frozenset(a for a, d in plan.descents.items() if d.recursive or d.limited)
+    below.update(dict.fromkeys(again))
     for attribute, descent in plan.descents.items():
         for key, target in _targets(attribute, descent):
             below[key] = None if depth >= _DEEPEST else _below(index, planner, plan, attribute, target, entity, depth)
@@ -92,14 +106,23 @@ def _tree(
             seen = {**shape, **{a: b for step in plan.steps for a, b in step.resolver.output.items()}}
             start_shape = shape if placeholder.fresh else seen
             below[placeholder.key] = _tree(index, planner, placeholder.level, start_shape, entity, depth + 1)
-    return PlanTree(level, tuple(map(str, shape)), plan, reasons, below)
+    unknown = tuple(call.name for call, _, _ in level.calls if call.name not in index.mutations)
+    others = tuple(_others(planner, shape, plan, step) for step in plan.steps)
+    return PlanTree(level, tuple(map(str, shape)), plan, others, unknown, reasons, below, again)
+
+
+def _others(planner: Planner, shape: Shape, plan: Plan, step: Step) -> tuple[str, ...]:
+    planned = {other.resolver for other in plan.steps}
+    found = (resolver for attribute in step.expects for resolver in planner.viable(shape, attribute))
+    ranked = sorted({r for r in found if r not in planned}, key=lambda r: (-r.priority, r.name))
+    return tuple(resolver.name for resolver in ranked)
 
 
 def _targets(attribute: str, descent: Descent) -> Iterator[tuple[Any, Level]]:
     if descent.union:
         for name, level in descent.branches():
             yield Vector((Keyword(attribute), Keyword(name))), level
-    elif not descent.cut:
+    elif not descent.cut and not descent.recursive and not descent.limited:
         yield attribute, descent.level
 
 
@@ -121,7 +144,7 @@ def _sample(value: Any) -> Mapping[Any, Any] | None:
     return None
 
 
-def _step_text(step: Step) -> str:
+def _step_text(step: Step, others: tuple[str, ...]) -> str:
     resolver = step.resolver
     needs = " ".join(map(_input_text, resolver.inputs)) or "nothing"
     marks = [
@@ -130,6 +153,7 @@ def _step_text(step: Step) -> str:
         *([f"priority {resolver.priority}"] if resolver.priority else []),
         *([f"params {dumps(step.site.params)}"] if step.site.params else []),
         *([f"after {', '.join(str(place + 1) for place in step.after)}"] if step.after else []),
+        *([f"else {', '.join(others)}"] if others else []),
     ]
     suffix = f"   ({'; '.join(marks)})" if marks else ""
     return f"{resolver.name}: {needs} -> {' '.join(map(shown, step.expects))}{suffix}"
@@ -140,7 +164,7 @@ def _input_text(item: Input) -> str:
     return f"{name}?" if item.optional else name
 
 
-def _step_data(step: Step) -> dict[str, Any]:
+def _step_data(step: Step, others: tuple[str, ...]) -> dict[str, Any]:
     resolver = step.resolver
     return {
         "resolver": resolver.name,
@@ -151,4 +175,5 @@ def _step_data(step: Step) -> dict[str, Any]:
         "batch": resolver.batch,
         "async": resolver.is_async,
         "priority": resolver.priority,
+        "else": list(others),
     }
