@@ -11,7 +11,7 @@ from psi.graph.errors import AllProvidersFailed
 from psi.graph.level import ERRORS
 from psi.graph.operations import Resolver
 from psi.graph.plan import shape_of
-from psi.graph.reasons import reason
+from psi.graph.reasons import reasons_for
 
 if TYPE_CHECKING:
     from psi.graph.frame import Frame
@@ -53,8 +53,8 @@ def _failure_of(frame: Frame, resolver: Resolver, above: frozenset[str]) -> Fail
 
 def _tried(frame: Frame, attribute: str) -> tuple[Resolver, ...]:
     """The providers that could be planned when the entity came in."""
-    known = shape_of(frame.source, frame.request.engine.index.entered)
-    return frame.request.engine.planner.viable(known, attribute)
+    engine = frame.request.engine
+    return engine.planner.viable(shape_of(frame.source, engine.index.entered), attribute, frame.reached)
 
 
 def lenient_errors(frame: Frame) -> dict[Any, Any]:
@@ -64,13 +64,13 @@ def lenient_errors(frame: Frame) -> dict[Any, Any]:
     wanted = {need.attribute: None for need in frame.level.needs if need.asked or need.required}
     # What a resolver needed inside a value is part of the story of what it could not give.
     wanted |= {a: None for a in frame.first_plan.descents if a not in frame.level.joins}
-    for attribute in wanted:
-        if attribute in frame.entity or attribute == ERRORS:
-            continue
+    lacking = [attribute for attribute in wanted if attribute not in frame.entity and attribute != ERRORS]
+    unreachable = _unreachable(frame, [a for a in lacking if a in frame.first_plan.unreachable and a not in optional])
+    for attribute in lacking:
         if attribute in optional and all_failed(frame, attribute) is None:
             continue
-        if attribute in frame.first_plan.unreachable:
-            errors[attribute] = _unreachable(frame, attribute)
+        if attribute in unreachable:
+            errors[attribute] = unreachable[attribute]
         else:
             nodes = [_node(frame, resolver) for resolver in _tried(frame, attribute)]
             message = "; ".join(str(node["message"]) for node in nodes) or "nothing provides it"
@@ -78,13 +78,18 @@ def lenient_errors(frame: Frame) -> dict[Any, Any]:
     return errors
 
 
-def _unreachable(frame: Frame, attribute: Any) -> dict[str, Any]:
+def _unreachable(frame: Frame, attributes: list[Any]) -> dict[Any, dict[str, Any]]:
+    if not attributes:
+        return {}
     engine = frame.request.engine
-    why = reason(engine.index, engine.planner, shape_of(frame.source, engine.index.entered), attribute)
+    known = shape_of(frame.source, engine.index.entered)
     return {
-        "cause": Keyword("attribute-unreachable"),
-        "message": "\n".join(why.lines()).removeprefix("- "),
-        "reason": why.as_data(),
+        why.attribute: {
+            "cause": Keyword("attribute-unreachable"),
+            "message": "\n".join(why.lines()).removeprefix("- "),
+            "reason": why.as_data(),
+        }
+        for why in reasons_for(engine.index, engine.planner, known, attributes)
     }
 
 

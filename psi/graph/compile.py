@@ -39,6 +39,9 @@ __all__ = ["Compiled", "Compiler", "Up"]
 Up = Any
 
 _INLINE_DEPTH: Final = 6
+# What asks for more at one level gains little from being compiled, which takes longer the more there is.
+_MOST_CALLS: Final = 100
+_MOST_KEYS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,6 +91,8 @@ class Compiler:
         keys = tuple(str(key) if type(key) is Keyword else key for key in keys)
         plan = self._planner.plan(level, {key: {} for key in keys})
         if plan.unreachable or _enters_twice(level, keys, plan):
+            return None
+        if len(plan.steps) + len(level.joins) > _MOST_CALLS or len(level.items) + len(keys) > _MOST_KEYS:
             return None
         return Task(level, keys, plan, self._relevant(level), sample)
 

@@ -47,12 +47,41 @@ class Full(tuple[Any, ...]):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Departure:
-    """The place in a plan where an entity left the happy path."""
+class Layout:
+    """Where in a function's locals an entity's values are: for whoever takes over when it leaves the happy path."""
 
     level: Level
     plan: Plan
-    place: int | None  # the step that was on its turn; None: a value that cannot be entered here
+    values: Mapping[str, str]  # attribute → name
+    joins: Mapping[str, str]  # attribute → name of its answer
+    results: tuple[str, ...]  # step → name of its result
+
+    def departure(self, place: int, names: Mapping[str, Any], joined: tuple[str, ...] | None = None) -> Departure:
+        """What is known of an entity that departs at this step, -1 being before all of them.
+
+        ``joined`` are the joins that were answered by then, where it is not just all of the steps before. The locals
+        alone do not tell: they may hold answers of the entity before.
+        """
+        steps = self.plan.steps
+        if joined is None:
+            made = {attribute: step for step, planned in enumerate(steps) for attribute in planned.expects}
+            joined = tuple(attribute for attribute in self.joins if made.get(attribute, -1) < place)
+        answers = {attribute: names[self.joins[attribute]] for attribute in joined}
+        done = tuple({a: names[self.values[a]] for a in step.expects} for step in steps[: max(place, 0)])
+        result = names.get(self.results[place], UNSET) if place >= 0 else UNSET
+        return Departure(self.level, self.plan, place, done, result, answers)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Departure:
+    """An entity that left the happy path, and how far it had come."""
+
+    level: Level
+    plan: Plan
+    place: int  # the step on its turn; -1: a value that cannot be entered here
+    done: tuple[Mapping[str, Any], ...]  # what the steps before gave
+    result: Any  # what this one gave, or UNSET
+    joined: dict[str, Any]  # answers of joins
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,6 +268,7 @@ class _Body:
         self._var: dict[str, str] = {}
         self._out: dict[str, str] = {}
         self._fresh: dict[int, str] = {}
+        self._laid_out: Layout | None = None
         self._made = {attribute: place for place, step in enumerate(self._steps) for attribute in step.expects}
         self._given = [key for key in task.keys if self._is_used(key)]
 
@@ -306,8 +336,13 @@ class _Body:
             if after < 0:
                 with self._function.block(f"if {self._p} == -2:"):
                     self._other()
-            for place in stages:
-                self._failed(place, after, batch)
+            if after >= 0:
+                # What is caught at the batch itself is only that its result is not there; it may have failed.
+                self._line(f"if {self._p} == {after}: error = errors.get(k)")
+            if batch is not None:
+                self._line(f"if {self._p} == {batch}: error = None")
+            self._line(f"if {self._p} >= {_KEYING}: error = None")
+            self._depart(f"{self._p} % {_KEYING}, locals()", "error")
 
     def _guard(self) -> None:
         for key in self._given:
@@ -344,21 +379,6 @@ class _Body:
             out = f"out{self._suffix}"
             self._line(f"run.other({level}, {self._x}, {self._here()}, {out})")
             self._line("continue")
-
-    def _failed(self, place: int, after: int, batch: int | None) -> None:
-        keyed = place not in (after, batch) and self._is_keyed(place)
-        test = f"if {self._p} == {place}:"
-        error = "error"
-        if keyed:
-            test = f"if {self._p} == {place} or {self._p} == {_KEYING + place}:"
-            error = f"error if {self._p} == {place} else None"
-        elif place == after:
-            error = "errors.get(k)"  # what is caught here is only that the result is not there
-        elif place == batch:
-            error = "None"
-        result = "UNSET" if place == batch else self._result(place)
-        with self._function.block(test):
-            self._depart(place, result, error, self._joined_before(place))
 
     def _restore(self, batch: int) -> None:
         """The values of an entity that was parked: out of itself, and out of the state it left behind."""
@@ -705,7 +725,8 @@ class _Body:
         self._line("elif t in ATOMS:")
         self._line(f"    {out} = {value}")
         with self._function.block("else:"):
-            self._depart(place, "UNSET" if place is None else self._result(place), "None", list(self._out))
+            joined = self._module.name(tuple(self._out), "JOINED")
+            self._depart(f"{-1 if place is None else place}, locals(), {joined}", "None")
         self._out[attribute] = out
 
     def _list(self, attribute: str, value: str, out: str, level: str, up: str) -> None:
@@ -741,12 +762,9 @@ class _Body:
         else:
             self._line(f"add{self._suffix}({answer})")
 
-    def _depart(self, place: int | None, result: str, error: str, joined: list[str]) -> None:
-        """Hand the entity over: what the steps before gave, what the one on its turn gave, which joins are answered."""
-        where = self._module.name(Departure(self._level, self._plan, place), "DEPARTURE")
-        results = ", ".join([*(self._known_of(before) for before in range(place or 0)), result])
-        ready = ", ".join(f"{self._key(attribute)}: {self._out[attribute]}" for attribute in joined)
-        known = f"{where}, {self._x}, {self._here()}, ({results},), {error}, {{{ready}}}"
+    def _depart(self, known: str, error: str) -> None:
+        """Hand the entity over, with all that this function knows of it."""
+        known = f"{self._layout()}.departure({known}), {self._x}, {self._here()}, {error}"
         if self._mode == "one":
             self._line(f"return run.depart({known}, {{}})")
             return
@@ -757,6 +775,8 @@ class _Body:
             self._line(f"add{self._suffix}(run.depart({known}, {{}}))")
         self._line("continue")
 
-    def _known_of(self, place: int) -> str:
-        pairs = (f"{self._key(a)}: {self._var[a]}" for a in self._steps[place].expects)
-        return "{" + ", ".join(pairs) + "}"
+    def _layout(self) -> str:
+        if self._laid_out is None:
+            results = tuple(self._result(place) for place in range(len(self._steps)))
+            self._laid_out = Layout(self._level, self._plan, self._var, self._out, results)
+        return self._module.name(self._laid_out, "LAYOUT")

@@ -15,8 +15,8 @@ from psi.eql import unparse
 from psi.graph.errors import shown
 from psi.graph.index import Index
 from psi.graph.level import Descent, Level
-from psi.graph.plan import Plan, Planner, Step, shape_of
-from psi.graph.reasons import Reason, reason
+from psi.graph.plan import Plan, Planner, Reach, Step, shape_of
+from psi.graph.reasons import Reason, reasons_for
 from psi.graph.shape import Input, Shape
 
 __all__ = ["PlanTree", "plan_tree"]
@@ -90,7 +90,7 @@ def _tree(
     index: Index, planner: Planner, level: Level, shape: Shape, entity: Mapping[Any, Any], depth: int
 ) -> PlanTree:
     plan = planner.plan(level, shape)
-    reasons = tuple(reason(index, planner, shape, attribute) for attribute in plan.unreachable)
+    reasons = tuple(reasons_for(index, planner, shape, plan.unreachable))
     below: dict[Any, PlanTree | None] = {}
     again = frozenset(a for a, d in plan.descents.items() if d.recursive or d.limited)
     below.update(dict.fromkeys(again))
@@ -107,13 +107,14 @@ def _tree(
             start_shape = shape if placeholder.fresh else seen
             below[placeholder.key] = _tree(index, planner, placeholder.level, start_shape, entity, depth + 1)
     unknown = tuple(call.name for call, _, _ in level.calls if call.name not in index.mutations)
-    others = tuple(_others(planner, shape, plan, step) for step in plan.steps)
+    reached: dict[Any, Reach] = {}
+    others = tuple(_others(planner, shape, plan, step, reached) for step in plan.steps)
     return PlanTree(level, tuple(map(str, shape)), plan, others, unknown, reasons, below, again)
 
 
-def _others(planner: Planner, shape: Shape, plan: Plan, step: Step) -> tuple[str, ...]:
+def _others(planner: Planner, shape: Shape, plan: Plan, step: Step, reached: dict[Any, Reach]) -> tuple[str, ...]:
     planned = {other.resolver for other in plan.steps}
-    found = (resolver for attribute in step.expects for resolver in planner.viable(shape, attribute))
+    found = (resolver for attribute in step.expects for resolver in planner.viable(shape, attribute, reached))
     ranked = sorted({r for r in found if r not in planned}, key=lambda r: (-r.priority, r.name))
     return tuple(resolver.name for resolver in ranked)
 

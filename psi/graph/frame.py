@@ -35,8 +35,8 @@ from psi.graph.errors import (
 )
 from psi.graph.level import ERRORS, MUTATION_ERROR, Descent, Level, Placeholder, Site
 from psi.graph.operations import Resolver
-from psi.graph.plan import Plan, Step, shape_of
-from psi.graph.reasons import reason
+from psi.graph.plan import Plan, Reach, Step, shape_of
+from psi.graph.reasons import reasons_for
 from psi.graph.select import Entity, SetOf, rebuild
 from psi.graph.shape import Shape, shape_key
 from psi.graph.values import cut_input, input_key
@@ -68,12 +68,14 @@ class Frame:
         "key",
         "landmark",
         "level",
+        "lost",
         "mutated",
         "open_below",
         "parent",
         "phase",
         "plan",
         "queued",
+        "reached",
         "request",
         "source",
         "spent",
@@ -109,6 +111,8 @@ class Frame:
         self.done = 0
         self.spent: set[Resolver] = set()
         self.failures: dict[Resolver, Failed | None] = {}
+        self.lost: set[str] = set()
+        self.reached: dict[Any, Reach] = {}
         self.inbox: list[tuple[int, Any, Exception | None]] = []
         self.in_flight = 0
         self.open_below: dict[Any, int] = {}
@@ -134,33 +138,30 @@ class Frame:
     def complete(self) -> bool:
         return self.phase == _DONE and not (self.open_below and any(self.open_below.values()))
 
-    def resume(
-        self, departure: Departure, results: tuple[Any, ...], error: Exception | None, ready: dict[Any, Any]
-    ) -> None:
+    def resume(self, departure: Departure, error: Exception | None) -> None:
         """Take over from compiled code: what was called is called, what was entered is entered."""
-        self.entity.ready = ready
+        self.entity.ready = departure.joined
         self._adopt(departure.plan)
         self.first_plan = departure.plan
-        place = departure.place
-        if place is None:
+        place, value = departure.place, departure.result
+        if place < 0:
             self.phase = _ENTER
             return
         self.phase = _RESOLVE
-        for before in range(place):
-            self._already(before, results[before])
-        value = results[place]
+        for before, values in enumerate(departure.done):
+            self._already(before, values)
         if isinstance(value, Sharing) or (value is UNSET and (error is None or isinstance(error, Odd))):
             return  # not called yet
         self.started |= 1 << place
+        resolver = self.plan.steps[place].resolver
         if value is UNSET:
-            resolver = self.plan.steps[place].resolver
             assert error is not None
             failed = _failed(BatchFailed if resolver.batch else ResolverFailed, resolver.name, error, self.path())
             self.inbox.append((place, None, failed))
         elif isinstance(value, Awaitable):
-            data = cut_input(self.entity, self.plan.steps[place].resolver.inputs)
+            data = cut_input(self.entity, resolver.inputs)
             assert data is not None
-            self._accept(place, data, input_key(data, self.plan.steps[place].resolver.inputs), value, [])
+            self._accept(place, data, input_key(data, resolver.inputs), value, [])
         else:
             self._remember(place, value)
             self.inbox.append((place, value, None))
@@ -229,8 +230,7 @@ class Frame:
         if attributes:
             index, planner = self.request.engine.index, self.request.engine.planner
             known = shape_of(self.entity, index.entered)
-            reasons = [reason(index, planner, known, attribute) for attribute in attributes]
-            raise AttributeUnreachable(reasons, self.path())
+            raise AttributeUnreachable(reasons_for(index, planner, known, attributes), self.path())
 
     def _planned(self) -> Plan:
         request = self.request
@@ -454,6 +454,11 @@ class Frame:
             if step.expected <= entity.keys():
                 self.done |= bit
                 continue
+            if self.lost and any(item.attribute in self.lost and not item.optional for item in step.inputs):
+                self._miss(place)
+                if self.stale:
+                    return True
+                continue
             if self._call(place, step, children):
                 return False
             if children or self.stale:
@@ -466,9 +471,7 @@ class Frame:
         request = self.request
         data = cut_input(self.entity, resolver.inputs)
         if data is None:
-            self.spent.add(resolver)
-            self.failures.setdefault(resolver, None)
-            self.stale = True
+            self._miss(place)
             return False
         site = step.site
         key = input_key(data, resolver.inputs) if resolver.cache or resolver.batch else None
@@ -559,22 +562,35 @@ class Frame:
             elif key not in entity:
                 entity[key] = item
         if not step.expected <= entity.keys():
-            self.failures.setdefault(resolver, None)
-            self.stale = True
+            self._miss(place)
 
     def _fail(self, place: int, error: Exception) -> None:
         if not isinstance(error, Failed):
             raise error
-        resolver = self.plan.steps[place].resolver
-        self.spent.add(resolver)
-        self.failures[resolver] = error
-        self.stale = True
+        self.failures[self.plan.steps[place].resolver] = error
+        self._miss(place)
+
+    def _miss(self, place: int) -> None:
+        """A step did not deliver. If nobody else could either, there is nothing to plan again."""
+        step = self.plan.steps[place]
+        self.done |= 1 << place
+        self.spent.add(step.resolver)
+        self.failures.setdefault(step.resolver, None)
+        providers = self.request.engine.index.providers
+        for attribute in step.expects:
+            if attribute not in self.entity:
+                self.lost.add(attribute)
+                if any(other not in self.spent for other in providers(attribute)):
+                    self.stale = True
+        if not self.request.lenient and any(self.failures.values()):
+            self.stale = True  # whether it can be done without has to be found out, and whose fault it is if not
 
     def _replan(self, children: list[Frame]) -> None:
         """A resolver did not do what it declared: plan again from here, without it."""
         before = self.descents
         self._adopt(self._planned())
         self.stale = False
+        self.lost.clear()
         if not self.request.lenient:
             for attribute in self._out_of_reach():
                 error = all_failed(self, attribute)
@@ -709,4 +725,4 @@ def _same_items(one: Frame, other: Frame) -> bool:
         return False  # what holds lists or maps would have to be compared to any depth
 
 
-_UNPLANNED: Final = Plan((), (), None, {})
+_UNPLANNED: Final = Plan((), {}, None, {})

@@ -35,6 +35,7 @@ class Index:
                     consumers.setdefault(item.attribute, []).append(resolver)
         self.consumers = {attribute: tuple(found) for attribute, found in consumers.items()}
         self.sources = tuple(r for r in self.resolvers.values() if all(item.optional for item in r.inputs))
+        self.component = _components(self.resolvers.values())
         self.entered = _entered(resolver.inputs for resolver in self.resolvers.values())
         self.attributes = _all_attributes(self.resolvers.values())
 
@@ -74,6 +75,57 @@ def _flat(operations: Iterable[Operation | Iterable[Operation]]) -> Iterator[Ope
             yield item  # type: ignore[misc]  # anything else is refused by name when it is registered
         else:
             yield from _flat(item)
+
+
+def _components(resolvers: Iterable[Resolver]) -> dict[str, int]:
+    """Attributes that can be needed to get each other, as numbered groups; those that cannot be are left out.
+
+    The strongly connected components of the graph attribute → inputs of its providers, by Tarjan's algorithm with a
+    stack of its own: chains of resolvers may be longer than Python's.
+    """
+    needs: dict[str, list[str]] = {}
+    for resolver in resolvers:
+        for attribute in resolver.output:
+            needs.setdefault(attribute, []).extend(item.attribute for item in resolver.inputs)
+    number: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    path: list[str] = []
+    on_path: set[str] = set()
+    found: dict[str, int] = {}
+    for start, first_needs in needs.items():
+        if start in number:
+            continue
+        work: list[tuple[str, Iterator[str]]] = [(start, iter(first_needs))]
+        number[start] = lowest[start] = len(number)
+        path.append(start)
+        on_path.add(start)
+        while work:
+            attribute, rest = work[-1]
+            deeper = next((need for need in rest if need not in number or need in on_path), None)
+            if deeper is None:
+                work.pop()
+                if work:
+                    above = work[-1][0]
+                    lowest[above] = min(lowest[above], lowest[attribute])
+                if lowest[attribute] == number[attribute]:
+                    _close_component(attribute, path, on_path, found)
+            elif deeper in number:
+                lowest[attribute] = min(lowest[attribute], number[deeper])
+            else:
+                number[deeper] = lowest[deeper] = len(number)
+                path.append(deeper)
+                on_path.add(deeper)
+                work.append((deeper, iter(needs.get(deeper, ()))))
+    return found
+
+
+def _close_component(last: str, path: list[str], on_path: set[str], found: dict[str, int]) -> None:
+    members = path[path.index(last) :]
+    del path[len(path) - len(members) :]
+    on_path.difference_update(members)
+    if len(members) > 1:
+        group = len(found)
+        found.update(dict.fromkeys(members, group))
 
 
 def _entered(all_inputs: Iterable[Inputs]) -> frozenset[str]:

@@ -72,7 +72,7 @@ class Placeholder:
 class Descent:
     """Where a join leads, element by element."""
 
-    __slots__ = ("_branches", "_depth", "_levels", "_make", "_target", "cut", "limited", "recursive")
+    __slots__ = ("_branches", "_depth", "_levels", "_make", "_order", "_target", "cut", "limited", "recursive")
 
     def __init__(
         self,
@@ -90,6 +90,7 @@ class Descent:
         self._make = make
         self._target: Level | None = None
         self._branches = branches
+        self._order = {attribute: place for place, (attribute, _) in enumerate(branches)}
         self.cut = cut  # the recursion limit is reached: the value is shown, not processed
         self.recursive = recursive
         self.limited = limited
@@ -120,10 +121,10 @@ class Descent:
         """The level for this element; ``None`` where no branch of a union fits it."""
         if not self._branches:
             return self.level
-        for attribute, level in self._branches:
-            if attribute in element:
-                return level
-        return None
+        if len(self._branches) > len(element):
+            first = min((self._order[key] for key in element if key in self._order), default=None)
+            return None if first is None else self._branches[first][1]
+        return next((level for attribute, level in self._branches if attribute in element), None)
 
     def with_inputs(self, inputs: Inputs) -> Descent:
         """The same descent, where the elements must also have what a resolver's nested input needs."""
@@ -187,6 +188,7 @@ class Level:
         "answer_list",
         "calls",
         "compilable",
+        "cut_keys",
         "depth",
         "framed",
         "hits",
@@ -215,6 +217,7 @@ class Level:
         self.limits = limits
         self.inputs = inputs
         self.items: tuple[Item, ...] = ()
+        self.cut_keys: frozenset[Any] = frozenset()  # those of which only a part is asked
         self.needs: tuple[Need, ...] = ()
         self.joins: dict[str, Descent] = {}
         self.params: dict[str, Map] = {}
@@ -308,6 +311,7 @@ class Level:
             if item.below is not None:
                 self.joins[item.attribute] = _extended(self.levels, self.joins.get(item.attribute), item.below)
         self.items = tuple(items.values())
+        self.cut_keys = frozenset(item.key for item in self.items if item.descent is not None)
         self.needs = tuple(needs.values())
         self.idents = tuple(idents.items())
         self.placeholders = tuple(placeholders.values())

@@ -48,7 +48,7 @@ class Step:
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
     steps: tuple[Step, ...]
-    unreachable: tuple[str, ...]  # wanted, and no way leads there
+    unreachable: Mapping[str, None]  # wanted, and no way leads there; in the order they were wanted
     is_async: str | None  # the name of a resolver that has to be awaited, if there is one
     descents: Mapping[str, Descent]  # where values are entered: the level's joins and the steps' nested inputs
 
@@ -77,9 +77,16 @@ class Planner:
         """
         return _Planning(self, self._index, level, available, spent, origin).run()
 
-    def viable(self, available: Shape, attribute: Any) -> tuple[Resolver, ...]:
-        """The providers of an attribute whose inputs can be reached, without going through the attribute itself."""
-        reach = Reach(self, self._index, available, frozenset((attribute,)), frozenset())
+    def viable(self, available: Shape, attribute: Any, reached: dict[Any, Reach]) -> tuple[Resolver, ...]:
+        """The providers of an attribute whose inputs can be reached, without going through the attribute itself.
+
+        ``reached`` remembers what was found out about this shape, from one question to the next.
+        """
+        in_the_way = attribute if attribute in self._index.component else None
+        reach = reached.get(in_the_way)
+        if reach is None:
+            excluded: Stack = frozenset() if in_the_way is None else frozenset((attribute,))
+            reach = reached[in_the_way] = Reach(self, self._index, available, excluded, frozenset())
         return tuple(resolver for resolver in self._index.providers(attribute) if reach.feeds(resolver))
 
     def satisfies(self, available: Shape | None, needs: Inputs) -> bool:
@@ -186,7 +193,7 @@ class _Planning:
                 unreachable.append(need.attribute)
         steps = self._steps()
         is_async = next((step.resolver.name for step in steps if step.resolver.is_async), None)
-        return Plan(steps, tuple(unreachable), is_async, self._level.descents_with(self._nested))
+        return Plan(steps, dict.fromkeys(unreachable), is_async, self._level.descents_with(self._nested))
 
     def _want(self, item: Input, stack: Stack) -> Wanting:
         """Add the calls that lead to this attribute; answers whether there are any that do."""
@@ -235,7 +242,7 @@ class _Planning:
         return (True, -max(resolver.priority for resolver in candidates)) if len(candidates) > 1 else (False, 0)
 
     def _candidates(self, item: Input, stack: Stack) -> list[Resolver]:
-        reached = self._reach(stack)
+        reached = self._reach(item.attribute, stack)
         return [
             resolver
             for resolver in self._index.providers(item.attribute)
@@ -260,7 +267,11 @@ class _Planning:
             ),
         )
 
-    def _reach(self, stack: Stack) -> tuple[Reach, ...]:
+    def _reach(self, attribute: str, stack: Stack) -> tuple[Reach, ...]:
+        """What can be had without what is being sought already; only attributes that need each other are in the way."""
+        component = self._index.component
+        group = component.get(attribute)
+        stack = frozenset() if group is None else frozenset(a for a in stack if component.get(a) == group)
         found = self._reached.get(stack)
         if found is None:
             found = (Reach(self._planner, self._index, self._now, stack, self._spent),)
@@ -336,30 +347,48 @@ def _silent(need: Need) -> bool:
     return need.optional or (not need.asked and not need.required) or need.attribute == ERRORS
 
 
-# Nested inputs reach a few levels down; data may be endless.
-_DEEPEST = 16
-
-
-def shape_of(entity: Mapping[Any, Any], entered: frozenset[str], depth: int = 0) -> Shape:
+def shape_of(entity: Mapping[Any, Any], entered: frozenset[str]) -> Shape:
     """The shape of an entity: what it has, and what is inside the values that nested inputs look into."""
-    return {
-        attribute: _shape_of_value(value, entered, depth) if attribute in entered and depth < _DEEPEST else {}
-        for attribute, value in entity.items()
-    }
+    if entered.isdisjoint(entity):
+        return {attribute: {} for attribute in entity}
+    return _Shaping(entered).entity(entity)
 
 
-def _shape_of_value(value: Any, entered: frozenset[str], depth: int) -> Shape | None:
-    if isinstance(value, Mapping):
-        return shape_of(value, entered, depth + 1)
-    if value is None:
-        return None
-    if isinstance(value, list | tuple | set | frozenset):
-        merged: dict[str, Shape | None] | None = None
+class _Shaping:
+    """Looks at each map of the data once, however it hangs together: data may share its parts, and go in circles."""
+
+    def __init__(self, entered: frozenset[str]) -> None:
+        self._entered = entered
+        self._seen: dict[int, Shape] = {}
+
+    def entity(self, entity: Mapping[Any, Any], depth: int = 0) -> Shape:
+        known = self._seen.get(id(entity))
+        if known is not None:
+            return known
+        shape: dict[str, Shape | None] = {}
+        self._seen[id(entity)] = {}  # inside itself it adds nothing
+        for attribute, value in entity.items():
+            enters = attribute in self._entered and depth < _DEEPEST
+            shape[attribute] = self._value(value, depth) if enters else {}
+        self._seen[id(entity)] = shape
+        return shape
+
+    def _value(self, value: Any, depth: int) -> Shape | None:
+        if isinstance(value, Mapping):
+            return self.entity(value, depth + 1)
+        if value is None:
+            return None
+        if not isinstance(value, list | tuple | set | frozenset):
+            return {}
+        merged: Shape | None = None
         for element in value:
             if isinstance(element, Mapping):
-                shape = shape_of(element, entered, depth + 1)
-                merged = dict(shape) if merged is None else dict(merge_shapes(merged, shape))
+                shape = self.entity(element, depth + 1)
+                merged = shape if merged is None or merged == shape else merge_shapes(merged, shape)
             elif element is not None and merged is None:
                 merged = {}
         return merged
-    return {}
+
+
+# Nested inputs reach a few levels down, and shapes are keys of a cache: what lies deeper does not count.
+_DEEPEST = 8

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,11 @@ from psi.graph.operations import Resolver
 from psi.graph.plan import Planner, Reach
 from psi.graph.shape import Input, Shape
 
-__all__ = ["Lack", "Reason", "reason"]
+__all__ = ["Lack", "Reason", "reasons_for"]
 
 # Past this many steps down a chain of missing inputs the story helps nobody.
 _DEPTH = 4
+_HINTS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,31 +88,37 @@ def _listed(lacks: tuple[Lack, ...]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def reason(index: Index, planner: Planner, available: Shape, attribute: Any) -> Reason:
-    """Why ``attribute`` cannot be had from an entity of this shape."""
+def reasons_for(index: Index, planner: Planner, available: Shape, attributes: Iterable[Any]) -> list[Reason]:
+    """Why these attributes cannot be had from an entity of this shape."""
     reach = Reach(planner, index, available, frozenset(), frozenset())
-    return _reason(index, reach, available, attribute, frozenset())
+    # Looking for what a typo may have meant is slow, and after some of them it is no typo any more.
+    return [
+        _reason(index, reach, available, attribute, frozenset(), hints=place < _HINTS)
+        for place, attribute in enumerate(attributes)
+    ]
 
 
-def _reason(index: Index, reach: Reach, available: Shape, attribute: Any, above: frozenset[Any]) -> Reason:
+def _reason(
+    index: Index, reach: Reach, available: Shape, attribute: Any, above: frozenset[Any], *, hints: bool = True
+) -> Reason:
     if attribute in above:
         return Reason(attribute, "circular")
     providers = index.providers(attribute)
     if not providers:
-        return _without_providers(index, attribute)
+        return _without_providers(index, attribute, hints=hints)
     inner = above | {attribute}
     lacks = tuple(Lack(r.name, _needs(index, reach, available, r, inner)) for r in providers)
     return Reason(attribute, "inputs", lacks)
 
 
-def _without_providers(index: Index, attribute: Any) -> Reason:
+def _without_providers(index: Index, attribute: Any, *, hints: bool) -> Reason:
     if type(attribute) is not str:
         return Reason(attribute, "unknown")
     if attribute in index.mutations:
         return Reason(attribute, "mutation")
     if attribute in index.attributes:
         return Reason(attribute, "not-given")
-    return Reason(attribute, "unknown", nearest=index.nearest(attribute))
+    return Reason(attribute, "unknown", nearest=index.nearest(attribute) if hints else None)
 
 
 def _needs(

@@ -270,15 +270,13 @@ class Request:
         departure: Departure,
         entity: Mapping[Any, Any],
         up: Up,
-        results: tuple[Any, ...],
         error: Exception | None,
-        ready: dict[Any, Any],
         out: dict[Any, Any],
     ) -> dict[Any, Any]:
         """Go on with an entity in a frame, from where compiled code left it."""
         self.budget += 1  # it was counted when it was met
         frame = Frame(self, departure.level, entity, up=up)
-        frame.resume(departure, results, error, ready)
+        frame.resume(departure, error)
         return self.answer(frame, out)
 
     def frame(self, level: Level, entity: Mapping[Any, Any], up: Up) -> dict[Any, Any]:

@@ -45,7 +45,8 @@ def select(level: Level, entity: Mapping[Any, Any]) -> dict[Any, Any]:
         ready, touched = (found.ready, found.touched) if type(found) is Entity else (_NOTHING, _NO_KEYS)
         if asked.wildcard:
             for key, value in found.items():
-                out[key] = settled(value) if key in touched else value
+                if key not in asked.cut_keys:
+                    out[key] = settled(value) if key in touched else value
         for item in asked.items:
             key = item.key
             if key not in found:
@@ -106,12 +107,22 @@ def rebuild(like: Any, elements: list[Any]) -> Any:
 
 def settled(value: Any) -> Any:
     """A whole value that was worked on, as the caller may keep it: plain maps, and sets that are sets again."""
-    if isinstance(value, SetOf):
-        return frozenset(freeze(settled(element)) for element in value)
-    if isinstance(value, Entity):
-        return {key: settled(below) for key, below in value.items()}
-    if isinstance(value, list):
-        return [settled(element) for element in value]
-    if isinstance(value, tuple):
-        return rebuild(value, [settled(element) for element in value])
-    return value
+    answer: dict[str, Any] = {}
+    work: list[tuple[Any, Any, Any]] = [(value, answer, "")]
+    late: list[tuple[Any, Any, list[Any], Any]] = []
+    while work:
+        found, into, key = work.pop()
+        if isinstance(found, Entity):
+            out = into[key] = dict.fromkeys(found)
+            work.extend((below, out, name) for name, below in found.items())
+        elif isinstance(found, list | tuple):
+            elements = into[key] = list(found)
+            work.extend((element, elements, place) for place, element in enumerate(found))
+            if isinstance(found, SetOf | tuple):
+                late.append((into, key, elements, found))
+        else:
+            into[key] = found
+    # What cannot be changed once it is made is made last, innermost first.
+    for into, key, elements, like in reversed(late):
+        into[key] = frozenset(map(freeze, elements)) if isinstance(like, SetOf) else rebuild(like, elements)
+    return answer[""]

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Any
 
 from psi.edn import List, Map, Symbol, Vector, freeze
-from psi.eql import Call, Expression, Ident, Join, Property, Query, Recursion, Subquery, Union, Wildcard
+from psi.eql import Call, Expression, Ident, Join, Property, Query, Recursion, Union, Wildcard
 from psi.graph import ERRORS, MUTATION_ERROR, Env, Mutation, Resolver
 from psi.graph.shape import Input, Inputs, Shape
 
@@ -35,7 +35,7 @@ class Entity(dict[Any, Any]):
     def __init__(self, source: Mapping[Any, Any]) -> None:
         super().__init__(source)
         known = source if isinstance(source, Entity) else None
-        self.errors: dict[Any, Error] = {}  # what the query asked and did not get
+        self.errors: dict[Any, Error] = dict(known.errors) if known else {}  # what the query asked and did not get
         self.lacking: dict[Any, Error] = dict(known.lacking) if known else {}  # the same of nested inputs
         self.branch: Query | None = known.branch if known else None  # of a union, where the query has one
 
@@ -64,7 +64,8 @@ class Reference:
         unreachable = any(isinstance(need, str) and need not in reach for need in required(query))
         data = select(query, self.fill(query, entity))
         # The root is planned before anything runs, mutations included.
-        return Answer(data, {UNREACHABLE} if unreachable else self.failures, self.swallowed)
+        failures = {UNREACHABLE} | (self.failures & {NO_MUTATION}) if unreachable else self.failures
+        return Answer(data, failures, self.swallowed)
 
     # -- one entity
 
@@ -134,7 +135,7 @@ class Reference:
         return item.below is None or any(self.satisfies(s, item.below, depth) for s in found[item.attribute])
 
     def satisfies(self, shape: Shape | None, inputs: Inputs, depth: int = 0) -> bool:
-        """Does a value of this shape lead to all that is needed inside it? One without entities (None) lacks nothing."""
+        """Does a value of this shape lead to all that is needed inside it? One without entities (None) does."""
         if shape is None:
             return True
         if depth > 3:  # a resolver that needs its own output inside a nested input
@@ -151,6 +152,7 @@ class Filling:
         self.query = query
         self.source = source
         self.entity = Entity(source)
+        self.entity.errors = {}
         self.children = last_of_each(query)
         self.called: dict[Resolver, set[str]] = {}
 
@@ -179,7 +181,8 @@ class Filling:
 
     def ident(self, child: Property | Join, ident: Ident) -> None:
         known = self.source.get(ident.as_key())
-        start = {**(known if isinstance(known, Mapping) else {}), ident.attribute: ident.value}
+        start = Entity(known if isinstance(known, Mapping) else {})
+        start[ident.attribute] = ident.value
         found = self.reference.enter(self.query, child, start) if isinstance(child, Join) else start
         self.entity[ident.as_key()] = found
 
@@ -285,9 +288,10 @@ class Filling:
     def params(self, resolver: Resolver) -> Map:
         merged: dict[Any, Any] = {}
         for child in self.query.children:
-            if isinstance(child, Property | Join) and isinstance(child.key, str) and child.key not in self.source:
-                if resolver in self.reference.providers(child.key):
-                    merged |= {name: value for name, value in child.params.items() if name != OPTIONAL}
+            if not isinstance(child, Property | Join) or not isinstance(child.key, str) or child.key in self.source:
+                continue
+            if resolver in self.reference.providers(child.key):
+                merged |= {name: value for name, value in child.params.items() if name != OPTIONAL}
         return Map(merged)
 
 
@@ -442,7 +446,8 @@ def whole(value: Any) -> Any:
     if isinstance(value, InSet):
         return frozenset(freeze(whole(element)) for element in value)
     if isinstance(value, Entity):
-        return {key: whole(inner) for key, inner in value.items()} | ({ERRORS: failed} if (failed := value.failed()) else {})
+        failed = value.failed()
+        return {key: whole(inner) for key, inner in value.items()} | ({ERRORS: failed} if failed else {})
     return like(value, [whole(element) for element in value]) if isinstance(value, list | tuple) else value
 
 
@@ -463,10 +468,7 @@ def select(query: Query, entity: Mapping[Any, Any]) -> dict[Any, Any]:
 
 
 def select_value(query: Query, child: Any, value: Any) -> Any:
-    asked: Subquery = child.query
-    if isinstance(asked, Recursion):
-        asked = repeated(query, child)
-    assert not isinstance(asked, Recursion)
+    asked: Query | Union = repeated(query, child) if isinstance(child.query, Recursion) else child.query
 
     def one(element: Mapping[Any, Any]) -> Any:
         branch = element.branch if isinstance(element, Entity) and element.branch else branch_for(asked, element)

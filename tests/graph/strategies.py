@@ -275,8 +275,8 @@ def mutations(log: Log) -> list[Mutation]:
 
 
 class Dice:
-    """Choices read from bytes. Drawing each choice from Hypothesis would take most of the time of a test; a few strings of
-    bytes cost next to nothing, and a smaller byte, or none, means the simpler choice, so that failures still shrink."""
+    """Choices read from bytes. Drawing each choice from Hypothesis would take most of the time of a test; a few strings
+    of bytes cost next to nothing, and a smaller byte, or none, means the simpler choice, so that failures shrink."""
 
     def __init__(self, data: bytes) -> None:
         self._rest = iter(data)
@@ -419,7 +419,7 @@ class Asking:
     joins: tuple[str, ...] = (*JOINS, *DATA[:2])
 
 
-def queries(asking: Asking = Asking()) -> st.SearchStrategy[Query]:  # noqa: B008 – frozen
+def queries(asking: Asking = Asking()) -> st.SearchStrategy[Query]:
     expression = thrown(48, lambda dice: _expression(dice, asking, 3))
     return st.lists(expression, min_size=1, max_size=6).map(_as_query)
 
@@ -452,7 +452,7 @@ def _expression(dice: Dice, asking: Asking, depth: int) -> Expression:
             below = _query(dice, asking, depth - 1) if depth > 0 and dice.chance(60) else None
             return Call(name, Map({"a0": dice.one(PARAMS)}), below)
         case "wildcard" if asking.wildcards:
-            return dice.one([Wildcard(), Wildcard(), Property(">/p")])
+            return Property(">/p") if dice.chance(30) else Wildcard()
         case "unknown" if asking.unknown:
             return Property("unknown", params)
     return Property(dice.one([*asking.attributes, *asking.joins]), params)

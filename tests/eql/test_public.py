@@ -1,0 +1,26 @@
+"""What other rooms and users may import."""
+
+from __future__ import annotations
+
+import psi.eql
+
+
+def test_the_public_names_are_these() -> None:
+    assert psi.eql.__all__ == [
+        "Call",
+        "Expression",
+        "Ident",
+        "Join",
+        "Key",
+        "Property",
+        "Query",
+        "QueryError",
+        "Recursion",
+        "Subquery",
+        "Union",
+        "Wildcard",
+        "parse",
+        "to_edn",
+        "unparse",
+    ]
+    assert all(hasattr(psi.eql, name) for name in psi.eql.__all__)
