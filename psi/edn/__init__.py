@@ -2,7 +2,7 @@
 
 from psi.edn.errors import ReadError, WriteError
 from psi.edn.reader import loads
-from psi.edn.values import Char, Keyword, List, Map, String, Symbol, Vector, freeze, thaw
+from psi.edn.values import Char, Keyword, List, Map, String, Symbol, Vector, freeze, kind_key, thaw
 from psi.edn.writer import dumps
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "WriteError",
     "dumps",
     "freeze",
+    "kind_key",
     "loads",
     "thaw",
 ]

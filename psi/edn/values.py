@@ -20,7 +20,19 @@ from typing import TYPE_CHECKING, Any, Never, Self, final
 
 from psi.edn.errors import WriteError
 
-__all__ = ["HASHABLE_DEPTH", "Char", "Keyword", "List", "Map", "String", "Symbol", "Vector", "freeze", "thaw"]
+__all__ = [
+    "HASHABLE_DEPTH",
+    "Char",
+    "Keyword",
+    "List",
+    "Map",
+    "String",
+    "Symbol",
+    "Vector",
+    "freeze",
+    "kind_key",
+    "thaw",
+]
 
 Build = Callable[[list[Any]], Any]
 
@@ -226,3 +238,32 @@ def thaw(value: Any) -> Any:
     if kind is Map:
         return {key: thaw(below) for key, below in value.items()}
     return value
+
+
+def kind_key(value: Any, depth: int = 0) -> Any:
+    """A hashable stand-in for a value that is equal to another one exactly when EDN holds the values for equal.
+
+    To Python 1, 1.0 and True are one key, and a keyword is its text. What cannot be hashed, or is too deep to be looked
+    through, is equal to nothing.
+    """
+    kind = type(value)
+    if kind is str or kind is int:
+        return value
+    if depth > _DEEPEST_KEY:
+        return object()
+    if isinstance(value, Mapping):
+        return (Mapping, frozenset((kind_key(key, depth + 1), kind_key(v, depth + 1)) for key, v in value.items()))
+    if isinstance(value, list | tuple):
+        return (List if kind is List else list, tuple([kind_key(element, depth + 1) for element in value]))
+    if isinstance(value, set | frozenset):
+        return (frozenset, frozenset(kind_key(element, depth + 1) for element in value))
+    if kind is String:
+        return str(value)
+    try:
+        hash(value)
+    except TypeError:
+        return object()
+    return (kind, value)
+
+
+_DEEPEST_KEY = 40

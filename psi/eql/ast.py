@@ -1,4 +1,4 @@
-"""The query tree: frozen values that compare and hash by content, so that a query can be a cache key.
+"""The query tree: frozen values that compare and hash by content as EDN has it, so that a query can be a cache key.
 
 Query        a vector of expressions
 Property     :a            (:a {:p 1})          [:id 1]
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from psi.edn import Keyword, Map, Symbol, Vector
+from psi.edn import Keyword, Map, Symbol, Vector, kind_key
 
 __all__ = [
     "NO_PARAMS",
@@ -43,7 +43,11 @@ class Ident:
     """Names one entity by an attribute and its value: ``[:user/id 1]``."""
 
     attribute: str
-    value: Any
+    value: Any = field(compare=False)
+    _value_key: Any = field(init=False, repr=False)  # equal as EDN has it: 1 is not true
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_value_key", kind_key(self.value))
 
     def as_key(self) -> Vector:
         """The key under which the answer stands."""
@@ -58,7 +62,11 @@ Key: TypeAlias = "str | Ident | Symbol | Vector"
 @dataclass(frozen=True, slots=True)
 class Property:
     key: Key
-    params: Map = NO_PARAMS
+    params: Map = field(default=NO_PARAMS, compare=False)
+    _keys: Any = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_keys", (kind_key(self.key), kind_key(self.params)))
 
     @property
     def is_placeholder(self) -> bool:
@@ -69,7 +77,11 @@ class Property:
 class Join:
     key: Key
     query: Subquery
-    params: Map = NO_PARAMS
+    params: Map = field(default=NO_PARAMS, compare=False)
+    _keys: Any = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_keys", (kind_key(self.key), kind_key(self.params)))
 
     @property
     def is_placeholder(self) -> bool:
@@ -79,8 +91,12 @@ class Join:
 @dataclass(frozen=True, slots=True)
 class Call:
     name: Symbol
-    params: Map = NO_PARAMS
+    params: Map = field(default=NO_PARAMS, compare=False)
     query: Subquery | None = None
+    _keys: Any = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_keys", kind_key(self.params))
 
 
 @dataclass(frozen=True, slots=True)

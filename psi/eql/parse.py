@@ -60,11 +60,11 @@ def parse(query: str | bytes | Query | Any) -> Query:
     if isinstance(query, str) and not isinstance(query, Keyword | Symbol):
         return _parse_text(query)
     if isinstance(query, bytes):
-        return _parse_text(query.decode())
+        return _parse_text(query)
     return _Parser(plain_strings=True).query(query, ())
 
 
-def _parse_text(text: str) -> Query:
+def _parse_text(text: str | bytes) -> Query:
     return _Parser(plain_strings=False).query(loads(text), ())
 
 
@@ -113,7 +113,10 @@ class _Parser:
         params = value[1] if len(value) == 2 else NO_PARAMS
         if not isinstance(params, Mapping):
             raise QueryError(f"params must be a map, found {_shown(params)} in {_shown(value)}", at)
-        return value[0], freeze({self._param_name(key): item for key, item in params.items()})
+        try:
+            return value[0], freeze({self._param_name(key): item for key, item in params.items()})
+        except (TypeError, EdnWriteError) as problem:
+            raise QueryError(f"params must be EDN values: {problem}", at) from None
 
     def _param_name(self, key: Any) -> Any:
         return str(key) if isinstance(key, Keyword) else key
@@ -178,7 +181,9 @@ class _Parser:
     def _is_attribute(self, value: Any) -> bool:
         if isinstance(value, Keyword):
             return True
-        return self._plain_strings and isinstance(value, str) and not isinstance(value, String | Char | Symbol)
+        if not self._plain_strings or not isinstance(value, str) or isinstance(value, String | Char | Symbol):
+            return False
+        return bool(value) and not any(c.isspace() or c in "[]{}()\"';\\" for c in value)
 
 
 def _is_vector(value: Any) -> bool:

@@ -10,7 +10,7 @@ from psi.errors import Failed
 from psi.graph.errors import AllProvidersFailed
 from psi.graph.level import ERRORS
 from psi.graph.operations import Resolver
-from psi.graph.plan import shape_of
+from psi.graph.plan import Unwinding, shape_of, unwind
 from psi.graph.reasons import reasons_for
 
 if TYPE_CHECKING:
@@ -21,34 +21,62 @@ __all__ = ["all_failed", "lenient_errors", "missing_details"]
 
 def all_failed(frame: Frame, attribute: str) -> Failed | None:
     """The failure behind an attribute that was lost; ``None`` where nothing raised and it is merely missing."""
-    return _failure(frame, attribute, frozenset())
+    return _Story(frame).of_attribute(attribute)
 
 
-def _failure(frame: Frame, attribute: str, above: frozenset[str]) -> Failed | None:
-    if attribute in above or attribute in frame.entity:
-        return None
-    inner = above | {attribute}
-    tried = _tried(frame, attribute)
-    failures = [failure for resolver in tried if (failure := _failure_of(frame, resolver, inner)) is not None]
-    if not failures:
-        return None
-    one_cause = len(failures) == len(tried) and all(failure is failures[0] for failure in failures)
-    if one_cause:
-        return failures[0]
-    silent = [resolver.name for resolver in tried if _failure_of(frame, resolver, inner) is None]
-    return AllProvidersFailed(attribute, failures, silent, frame.path())
+class _Story:
+    """Follows what failed back to what raised. Looks at each attribute and each resolver once, without recursion."""
+
+    def __init__(self, frame: Frame) -> None:
+        self._frame = frame
+        self._found: dict[Any, Failed | None] = {}
+
+    def of_attribute(self, attribute: str) -> Failed | None:
+        return unwind(self._attribute(attribute))
+
+    def of_resolver(self, resolver: Resolver) -> Failed | None:
+        return unwind(self._resolver(resolver))
+
+    def _attribute(self, attribute: str) -> Unwinding[Failed | None]:
+        if attribute in self._frame.entity:
+            return None
+        if attribute not in self._found:
+            self._found[attribute] = None  # what comes back to itself adds nothing
+            tried = _tried(self._frame, attribute)
+            failures = []
+            for resolver in tried:
+                failure = yield self._resolver(resolver)
+                failures.append(failure)
+            self._found[attribute] = self._summed_up(attribute, tried, failures)
+        return self._found[attribute]
+
+    def _summed_up(self, attribute: str, tried: tuple[Resolver, ...], failures: list[Failed | None]) -> Failed | None:
+        raised = [failure for failure in failures if failure is not None]
+        if not raised:
+            return None
+        if len(raised) == len(tried) and all(failure is raised[0] for failure in raised):
+            return raised[0]
+        silent = [resolver.name for resolver, failure in zip(tried, failures, strict=True) if failure is None]
+        distinct = list({id(failure): failure for failure in raised}.values())
+        return AllProvidersFailed(attribute, distinct[:_TOLD], silent[:_TOLD], self._frame.path())
+
+    def _resolver(self, resolver: Resolver) -> Unwinding[Failed | None]:
+        known = self._frame.failures.get(resolver)
+        if known is not None:
+            return known
+        if resolver not in self._found:
+            self._found[resolver] = None
+            for item in resolver.inputs:
+                if not item.optional:
+                    failure = yield self._attribute(item.attribute)
+                    if failure is not None:
+                        self._found[resolver] = failure
+                        break
+        return self._found[resolver]
 
 
-def _failure_of(frame: Frame, resolver: Resolver, above: frozenset[str]) -> Failed | None:
-    known = frame.failures.get(resolver)
-    if known is not None:
-        return known
-    for item in resolver.inputs:
-        if not item.optional:
-            failure = _failure(frame, item.attribute, above)
-            if failure is not None:
-                return failure
-    return None
+# So many failures of one attribute are told; a list of dozens says no more.
+_TOLD = 8
 
 
 def _tried(frame: Frame, attribute: str) -> tuple[Resolver, ...]:
@@ -97,7 +125,7 @@ def _node(frame: Frame, resolver: Resolver) -> dict[str, Any]:
     node: dict[str, Any] = {"resolver": resolver.name, "cause": Keyword("node-exception")}
     failure = frame.failures.get(resolver)
     if failure is None:
-        failure = _failure_of(frame, resolver, frozenset())
+        failure = _Story(frame).of_resolver(resolver)
         node["cause"] = Keyword("attribute-missing" if failure is None else "ancestor-error")
     if failure is not None:
         return node | {"message": failure.message, "error": failure.as_data()}

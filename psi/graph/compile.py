@@ -38,7 +38,7 @@ __all__ = ["Compiled", "Compiler", "Up"]
 # The way from an entity up to the root: (above, step, ..), where above is again such a tuple, a frame, or nothing.
 Up = Any
 
-_INLINE_DEPTH: Final = 6
+_INLINE_DEPTH: Final = 6  # Python allows twenty blocks in each other; a list takes two
 # What asks for more at one level gains little from being compiled, which takes longer the more there is.
 _MOST_CALLS: Final = 100
 _MOST_KEYS: Final = 500
@@ -85,7 +85,7 @@ class Compiler:
             return False
         return not any(d.union or d.cut or d.recursive or d.limited for d in level.joins.values())
 
-    def _task(self, level: Level, keys: tuple[Any, ...], sample: Mapping[Any, Any]) -> Task | None:
+    def _task(self, level: Level, keys: tuple[Any, ...], sample: Mapping[Any, Any], depth: int = 0) -> Task | None:
         if not self.can(level):
             return None
         keys = tuple(str(key) if type(key) is Keyword else key for key in keys)
@@ -94,16 +94,18 @@ class Compiler:
             return None
         if len(plan.steps) + len(level.joins) > _MOST_CALLS or len(level.items) + len(keys) > _MOST_KEYS:
             return None
-        return Task(level, keys, plan, self._relevant(level), sample)
+        if any(item.attribute in level.joins for step in plan.steps for item in step.inputs):
+            return None  # whoever takes a value whole gets it with what was found below it
+        return Task(level, keys, plan, self._relevant(level), sample, depth)
 
     def _inline(self, outer: Task, attribute: str) -> Task | None:
         """The entities of a list, if it can be guessed what they look like and their code has no batches."""
         level = outer.level.joins[attribute].level
-        if level.depth > _INLINE_DEPTH:
+        if outer.depth >= _INLINE_DEPTH:
             return None
         sample = _first(outer.sample.get(attribute))
         keys = tuple(sample) if sample else _declared(outer.plan, attribute)
-        task = self._task(level, keys, sample) if keys else None
+        task = self._task(level, keys, sample, outer.depth + 1) if keys else None
         if task is None or any(step.resolver.batch for step in task.plan.steps):
             return None
         self._economise(task)

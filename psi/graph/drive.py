@@ -112,6 +112,12 @@ def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
 async def _outcome(awaitable: Awaitable[Any]) -> tuple[Any, Exception | None]:
     try:
         return await awaitable, None
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is not None and task.cancelling():
+            raise
+        # Nobody cancelled us: the operation gave up by itself, and that is its failure.
+        return None, RuntimeError("it was cancelled")
     except Exception as error:  # noqa: BLE001 – whatever a resolver raises is its answer
         return None, error
 

@@ -67,9 +67,16 @@ class Layout:
             made = {attribute: step for step, planned in enumerate(steps) for attribute in planned.expects}
             joined = tuple(attribute for attribute in self.joins if made.get(attribute, -1) < place)
         answers = {attribute: names[self.joins[attribute]] for attribute in joined}
-        done = tuple({a: names[self.values[a]] for a in step.expects} for step in steps[: max(place, 0)])
+        done = tuple(self._known(step, names) for step in range(max(place, 0)))
         result = names.get(self.results[place], UNSET) if place >= 0 else UNSET
         return Departure(self.level, self.plan, place, done, result, answers)
+
+    def _known(self, step: int, names: Mapping[str, Any]) -> tuple[Mapping[str, Any], bool]:
+        """What a step gave, and whether that is all: of a remembered result only the values in use are at hand."""
+        result = names.get(self.results[step], UNSET)
+        if result is not UNSET:
+            return result, True
+        return {a: names[self.values[a]] for a in self.plan.steps[step].expects}, False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +86,7 @@ class Departure:
     level: Level
     plan: Plan
     place: int  # the step on its turn; -1: a value that cannot be entered here
-    done: tuple[Mapping[str, Any], ...]  # what the steps before gave
+    done: tuple[tuple[Mapping[str, Any], bool], ...]  # what the steps before gave, and whether that is all they gave
     result: Any  # what this one gave, or UNSET
     joined: dict[str, Any]  # answers of joins
 
@@ -93,6 +100,7 @@ class Task:
     plan: Plan
     relevant: frozenset[str]  # attributes that could play a part; other keys of an entity make no difference
     sample: Mapping[Any, Any]  # an entity to guess from what the lists inside look like
+    depth: int  # loops around it in the same function
 
 
 # A task for the entities of a list that a join leads into, where they can be guessed and written in place.
@@ -225,6 +233,7 @@ class _Function:
     def settle(self) -> None:
         if "    budget = left = run.budget" in self._prologue:
             self.line("run.budget -= budget - left")
+            self.line("if run.budget < 0: run.spend(up)")
 
     def block(self, opening: str) -> _Block:
         self.line(opening)
@@ -350,7 +359,7 @@ class _Body:
         if self._mode == "one":
             return  # whoever calls has looked at the keys
         unused = [key for key in self._task.keys if key in self._task.relevant and key not in self._given]
-        strange = sorted(self._task.relevant - set(self._task.keys))
+        strange = sorted(self._task.relevant - set(self._task.keys), key=str)
         unlike = [f"{self._key(key)} not in {self._x}" for key in unused]
         if not self._given:
             unlike.insert(0, f"{self._x}.__class__ is not dict")  # nothing was read that only an entity has
@@ -466,7 +475,7 @@ class _Body:
     def _call_single(self, place: int, call: str, cache: str) -> None:
         """One input, one value: the input is the key where its kind allows it, and the value is all that is kept."""
         step = self._steps[place]
-        key = self._var[step.inputs[0].attribute]
+        key = self._input_key(step)
         [name] = self._compact_names(step)
         with self._unless_new(place, call, [name]):
             with self._function.block(f"if {self._safe(step)}:"):
@@ -590,14 +599,15 @@ class _Body:
             self._line(f"even{self._suffix} = all_of_size({elements}, {len(self._task.keys)})")
         for place, step in enumerate(self._steps):
             site = step.site
+            inputs = [item.attribute for item in step.inputs]
             if (
                 site.sole
                 and site.compact
-                and len(site.resolver.inputs) == 1
-                and step.inputs[0].attribute in self._given
+                and len(site.resolver.inputs) == 1 == len(inputs)
+                and inputs[0] in self._given
             ):
                 name = self._fresh[place] = f"new_{place}{self._suffix}"
-                self._line(f"{name} = all_differ({elements}, {self._key(step.inputs[0].attribute)})")
+                self._line(f"{name} = all_differ({elements}, {self._key(inputs[0])})")
 
     def _is_keyed(self, place: int) -> bool:
         site = self._steps[place].site
@@ -619,17 +629,27 @@ class _Body:
     def _watch(self, place: int) -> None:
         """What a resolver brings unasked can change what comes after: later results, values entered already."""
         step, result = self._steps[place], self._result(place)
-        later = {attribute for other in self._steps[place + 1 :] for attribute in other.expects}
-        watched = sorted((later | set(self._level.joins)) - set(step.resolver.output))
+        watched = sorted(self._welcome(place) - set(step.resolver.output), key=str)
         if not watched:
             return
         if len(watched) <= _FEW:
             unlike = " or ".join(f"{self._key(attribute)} in {result}" for attribute in watched)
         else:
             watch = self._module.name(frozenset(watched), "WATCH")
-            unlike = f"len({result}) != {len(step.resolver.output)} and not {watch}.isdisjoint({result})"
+            unlike = f"not {watch}.isdisjoint({result})"
         self._line(f"if {unlike}:")
         self._line("    raise Odd")
+
+    def _welcome(self, place: int) -> set[str]:
+        """What comes later, was given up as out of reach but would be taken, or is entered already."""
+        later = self._steps[place + 1 :]
+        known = {*self._given, *self._made}
+        return {
+            *(attribute for step in later for attribute in step.expects),
+            *(item.attribute for step in later for item in step.resolver.inputs if item.attribute not in known),
+            *(need.attribute for need in self._level.needs if need.attribute not in known),
+            *self._level.joins,
+        }
 
     def _input(self, step: Step) -> str:
         used = {item.attribute for item in step.inputs}

@@ -87,7 +87,12 @@ def told(error: Exception) -> str:
     story."""
     if isinstance(error, PsiError):
         return error.message
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    name = type(error).__name__
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 – an error that cannot even be told
+        return name
+    return f"{name}: {text}".encode(errors="backslashreplace").decode() if text else name
 
 
 class InvalidOperation(Refused):

@@ -148,8 +148,8 @@ class Frame:
             self.phase = _ENTER
             return
         self.phase = _RESOLVE
-        for before, values in enumerate(departure.done):
-            self._already(before, values)
+        for before, (values, whole) in enumerate(departure.done):
+            self._already(before, values, whole=whole)
         if isinstance(value, Sharing) or (value is UNSET and (error is None or isinstance(error, Odd))):
             return  # not called yet
         self.started |= 1 << place
@@ -174,11 +174,12 @@ class Frame:
             if data is not None:
                 self.request.memory.remember(site, data, input_key(data, site.resolver.inputs), value)
 
-    def _already(self, place: int, value: Mapping[Any, Any]) -> None:
+    def _already(self, place: int, value: Mapping[Any, Any], *, whole: bool) -> None:
         """A step that compiled code has done: its values are known, and those to be entered are entered."""
         self.started |= 1 << place
         self.done |= 1 << place
-        self.spent.add(self.plan.steps[place].resolver)
+        if whole:  # otherwise what else it gave is remembered, and can be asked for again
+            self.spent.add(self.plan.steps[place].resolver)
         for key, item in value.items():
             self.entity.setdefault(key, item)
 
@@ -623,7 +624,8 @@ class Frame:
         now = dict(self.entity)  # placeholders do not see each other
         for placeholder in placeholders:
             if placeholder.level is None:
-                self.entity[placeholder.key] = dict(now)
+                self.entity[placeholder.key] = Entity(now)
+                self.entity.touched.add(placeholder.key)
             else:
                 self.entity[placeholder.key] = self._repeat(placeholder, placeholder.level, now, children)
         for child in children:

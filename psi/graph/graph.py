@@ -31,7 +31,10 @@ class CacheInfo:
 
 
 class Graph:
-    """Operations that answer queries. Checked when it is built; never changes afterwards."""
+    """Operations that answer queries. Checked when it is built; its operations never change afterwards.
+
+    What it learns about queries does change, without locks: a graph belongs to one thread, as an event loop does.
+    """
 
     def __init__(
         self,
@@ -102,8 +105,9 @@ class Graph:
         return str(self._plan(query, entity))
 
     def _plan(self, query: Any, entity: Mapping[Any, Any] | None) -> PlanTree:
-        level = self._queries.level(query)
-        return plan_tree(self.index, self._engine.planner, level, {} if entity is None else entity)
+        if entity is not None and not isinstance(entity, Mapping):
+            raise InvalidEntity(entity)
+        return plan_tree(self.index, self._engine.planner, self._queries.level(query), entity or {})
 
     def cache_info(self) -> CacheInfo:
         return self._queries.info()
@@ -132,10 +136,10 @@ class Graph:
         level = self._queries.level(query)
         if entity is None:
             entity = {}
+        elif entity.__class__ is not dict and not isinstance(entity, Mapping):
+            raise InvalidEntity(entity)
         function = level.one.get(tuple(entity)) if level.levels.height <= request.limits.max_depth else None
         if function is None:
-            if not isinstance(entity, Mapping):
-                raise InvalidEntity(entity)
             function = request.entrance(level, entity)
         answer: dict[Any, Any] = function(entity, request, None)
         return answer

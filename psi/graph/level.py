@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sys import intern
 from typing import Any, Final, TypeAlias
 
-from psi.edn import Map, Symbol
+from psi.edn import Map, Symbol, kind_key
 from psi.eql import Call, Ident, Join, Property, Query, QueryError, Recursion, Subquery, Union, Wildcard
 from psi.eql.ast import NO_PARAMS
 from psi.graph.operations import Resolver
@@ -72,7 +72,7 @@ class Placeholder:
 class Descent:
     """Where a join leads, element by element."""
 
-    __slots__ = ("_branches", "_depth", "_levels", "_make", "_order", "_target", "cut", "limited", "recursive")
+    __slots__ = ("_branches", "_levels", "_make", "_order", "_target", "cut", "limited", "recursive")
 
     def __init__(
         self,
@@ -83,10 +83,8 @@ class Descent:
         cut: bool = False,
         recursive: bool = False,
         limited: bool = False,
-        depth: int = 0,
     ) -> None:
         self._levels = levels
-        self._depth = depth
         self._make = make
         self._target: Level | None = None
         self._branches = branches
@@ -114,7 +112,6 @@ class Descent:
         """The level below. Made on first use, so that ``{:kids 1000000}`` costs what the data is deep."""
         if self._target is None:
             self._target = self._levels.of(*self._make)
-            self._target.depth = max(self._target.depth, self._depth + 1)
         return self._target
 
     def pick(self, element: Mapping[Any, Any]) -> Level | None:
@@ -155,7 +152,7 @@ class Levels:
 
     def __init__(self) -> None:
         self._made: dict[Any, Level] = {}
-        self._sites: dict[tuple[Resolver, Map], Site] = {}
+        self._sites: dict[tuple[Resolver, Any], Site] = {}
         self.root: Level = Level(self, Query(), (), ())  # the first that is made
         self.height = 0  # joins below each other, as written
         self.single = False  # the query is about one entity alone
@@ -163,9 +160,10 @@ class Levels:
         self.callers: dict[Resolver, int] | None = None  # how many levels may call it; found out when first compiled
 
     def site(self, resolver: Resolver, params: Map) -> Site:
-        site = self._sites.get((resolver, params))
+        key = (resolver, kind_key(params))
+        site = self._sites.get(key)
         if site is None:
-            site = self._sites[resolver, params] = Site(resolver, params)
+            site = self._sites[key] = Site(resolver, params)
         return site
 
     def of(self, query: Query, limits: Limits = (), inputs: Inputs = ()) -> Level:
@@ -189,7 +187,6 @@ class Level:
         "calls",
         "compilable",
         "cut_keys",
-        "depth",
         "framed",
         "hits",
         "idents",
@@ -212,7 +209,6 @@ class Level:
 
     def __init__(self, levels: Levels, query: Query, limits: Limits, inputs: Inputs) -> None:
         self.levels = levels
-        self.depth = 0  # of its query in the whole
         self.query = query
         self.limits = limits
         self.inputs = inputs
@@ -337,7 +333,7 @@ class Level:
     def _descent(self, key: Any, query: Subquery) -> Descent:
         match query:
             case Query():
-                return Descent(self.levels, (query,), depth=self.depth)
+                return Descent(self.levels, (query,))
             case Union(branches):
                 return Descent(self.levels, branches=tuple((name, self.levels.of(q)) for name, q in branches))
             case Recursion(limit):

@@ -17,17 +17,12 @@ from psi.graph.shape import Inputs, Shape, ShapeError, inputs_of, output_of
 __all__ = ["Env", "Mutation", "Operation", "Resolver", "alias", "equivalence", "mutation", "resolver"]
 
 
+@dataclass(frozen=True, slots=True)
 class Env:
     """What an operation is given besides its input: the params of its place in the query, and the caller's context."""
 
-    __slots__ = ("context", "params")
-
-    def __init__(self, params: Mapping[str, Any], context: Any) -> None:
-        self.params = params
-        self.context = context
-
-    def __repr__(self) -> str:
-        return f"Env(params={self.params!r}, context={self.context!r})"
+    params: Mapping[str, Any]
+    context: Any
 
 
 Function: TypeAlias = Callable[[Env, Any], Any]

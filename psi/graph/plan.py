@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from psi.edn import Map
 from psi.eql.ast import NO_PARAMS
@@ -21,7 +21,7 @@ from psi.graph.level import ERRORS, Descent, Level, Need, Site
 from psi.graph.operations import Resolver
 from psi.graph.shape import Input, Inputs, Shape, merge_shapes, shape_key
 
-__all__ = ["Plan", "Planner", "Step"]
+__all__ = ["Plan", "Planner", "Reach", "Step", "Unwinding", "shape_of", "unwind"]
 
 _ANSWERS_KEPT = 4096
 
@@ -189,7 +189,7 @@ class _Planning:
         for need in sorted(self._level.needs, key=lambda need: self._turn(need.attribute, frozenset())):
             if need.attribute in self._available:
                 continue
-            if not _unwind(self._want(Input(need.attribute), frozenset())) and not _silent(need):
+            if not unwind(self._want(Input(need.attribute), frozenset())) and not _silent(need):
                 unreachable.append(need.attribute)
         steps = self._steps()
         is_async = next((step.resolver.name for step in steps if step.resolver.is_async), None)
@@ -325,22 +325,23 @@ class _Planning:
         return resolver in self._index.providers(attribute)
 
 
-# Planning recurses along chains of resolvers, and a chain may be longer than Python's stack.
-Wanting: TypeAlias = Generator["Wanting", bool, bool]
+T = TypeVar("T")
+
+# A function that recurses by yielding itself: chains of resolvers may be longer than Python's stack.
+Unwinding: TypeAlias = Generator["Unwinding[T]", T, T]
+Wanting: TypeAlias = Unwinding[bool]
 
 
-def _unwind(first: Wanting) -> bool:
+def unwind(first: Unwinding[T]) -> T:
     stack = [first]
-    answer: bool | None = None
+    answers: list[T] = []
     while stack:
         try:
-            stack.append(stack[-1].send(answer) if answer is not None else next(stack[-1]))
-            answer = None
+            stack.append(stack[-1].send(answers.pop()) if answers else next(stack[-1]))
         except StopIteration as end:
             stack.pop()
-            answer = end.value
-    assert answer is not None
-    return answer
+            answers.append(end.value)
+    return answers[0]
 
 
 def _silent(need: Need) -> bool:

@@ -18,6 +18,7 @@ __all__ = ["Lack", "Reason", "reasons_for"]
 # Past this many steps down a chain of missing inputs the story helps nobody.
 _DEPTH = 4
 _HINTS = 10
+_LONGEST = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,51 +92,58 @@ def _listed(lacks: tuple[Lack, ...]) -> str:
 def reasons_for(index: Index, planner: Planner, available: Shape, attributes: Iterable[Any]) -> list[Reason]:
     """Why these attributes cannot be had from an entity of this shape."""
     reach = Reach(planner, index, available, frozenset(), frozenset())
-    # Looking for what a typo may have meant is slow, and after some of them it is no typo any more.
-    return [
-        _reason(index, reach, available, attribute, frozenset(), hints=place < _HINTS)
-        for place, attribute in enumerate(attributes)
-    ]
+    # Looking for what a typo may have meant is slow, and after some of them it is no typo any more. Likewise a story
+    # that branches at every step is cut when it has become long.
+    found = []
+    for place, attribute in enumerate(attributes):
+        telling = _Telling(index, reach, hints=place < _HINTS)
+        found.append(telling.reason(attribute, frozenset()))
+    return found
 
 
-def _reason(
-    index: Index, reach: Reach, available: Shape, attribute: Any, above: frozenset[Any], *, hints: bool = True
-) -> Reason:
-    if attribute in above:
-        return Reason(attribute, "circular")
-    providers = index.providers(attribute)
-    if not providers:
-        return _without_providers(index, attribute, hints=hints)
-    inner = above | {attribute}
-    lacks = tuple(Lack(r.name, _needs(index, reach, available, r, inner)) for r in providers)
-    return Reason(attribute, "inputs", lacks)
+class _Telling:
+    """One attribute's story in the making."""
 
+    def __init__(self, index: Index, reach: Reach, *, hints: bool) -> None:
+        self._index = index
+        self._reach = reach
+        self._hints = hints
+        self._left = _LONGEST
 
-def _without_providers(index: Index, attribute: Any, *, hints: bool) -> Reason:
-    if type(attribute) is not str:
-        return Reason(attribute, "unknown")
-    if attribute in index.mutations:
-        return Reason(attribute, "mutation")
-    if attribute in index.attributes:
-        return Reason(attribute, "not-given")
-    return Reason(attribute, "unknown", nearest=index.nearest(attribute) if hints else None)
+    def reason(self, attribute: Any, above: frozenset[Any]) -> Reason:
+        self._left -= 1
+        if attribute in above:
+            return Reason(attribute, "circular")
+        providers = self._index.providers(attribute)
+        if not providers:
+            return self._without_providers(attribute)
+        inner = above | {attribute}
+        return Reason(attribute, "inputs", tuple(Lack(r.name, self._needs(r, inner)) for r in providers))
 
+    def _without_providers(self, attribute: Any) -> Reason:
+        if type(attribute) is not str:
+            return Reason(attribute, "unknown")
+        if attribute in self._index.mutations:
+            return Reason(attribute, "mutation")
+        if attribute in self._index.attributes:
+            return Reason(attribute, "not-given")
+        return Reason(attribute, "unknown", nearest=self._index.nearest(attribute) if self._hints else None)
 
-def _needs(
-    index: Index, reach: Reach, available: Shape, resolver: Resolver, above: frozenset[Any]
-) -> tuple[Reason, ...]:
-    if len(above) > _DEPTH:
-        return ()
-    return tuple(
-        _hollow(reach, item)
-        if reach.has(item.attribute, None)
-        else _reason(index, reach, available, item.attribute, above)
-        for item in resolver.inputs
-        if not item.optional and not reach.has(item.attribute, item.below)
-    )
+    def _needs(self, resolver: Resolver, above: frozenset[Any]) -> tuple[Reason, ...]:
+        if len(above) > _DEPTH:
+            return ()
+        found = []
+        for item in resolver.inputs:
+            if item.optional or self._reach.has(item.attribute, item.below):
+                continue
+            if self._left <= 0:
+                break
+            hollow = self._reach.has(item.attribute, None)
+            found.append(self._hollow(item) if hollow else self.reason(item.attribute, above))
+        return tuple(found)
 
-
-def _hollow(reach: Reach, item: Input) -> Reason:
-    """The attribute is to be had, but not what is needed inside it."""
-    lacking = tuple(b.attribute for b in item.below or () if not b.optional and not reach.has(item.attribute, (b,)))
-    return Reason(item.attribute, "nested", below=lacking)
+    def _hollow(self, item: Input) -> Reason:
+        """The attribute is to be had, but not what is needed inside it."""
+        needed = (below for below in item.below or () if not below.optional)
+        lacking = tuple(below.attribute for below in needed if not self._reach.has(item.attribute, (below,)))
+        return Reason(item.attribute, "nested", below=lacking)

@@ -124,7 +124,7 @@ class Request:
         )
         self._spent = 0
         self._expired = expired
-        self._envs: dict[Map, Env] = {}
+        self._envs: dict[int, Env] = {}
 
     @property
     def memory(self) -> Memory:
@@ -135,9 +135,10 @@ class Request:
     def env(self, params: Map) -> Env:
         if not params:
             return self.plain_env
-        found = self._envs.get(params)
+        key = id(params)  # the plan holds them alive
+        found = self._envs.get(key)
         if found is None:
-            found = self._envs[params] = Env(thaw(params), self.context)
+            found = self._envs[key] = Env(thaw(params), self.context)
         return found
 
     def batch(self, site: Site) -> Batch:

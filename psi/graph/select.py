@@ -105,16 +105,16 @@ def rebuild(like: Any, elements: list[Any]) -> Any:
     return kind(elements) if kind in (tuple, List, Vector) else tuple(elements)
 
 
-def settled(value: Any) -> Any:
-    """A whole value that was worked on, as the caller may keep it: plain maps, and sets that are sets again."""
+def settled(value: Any, without: str | None = None) -> Any:
+    """A whole value that was worked on, as others may keep it: plain maps, and sets that are sets again."""
     answer: dict[str, Any] = {}
     work: list[tuple[Any, Any, Any]] = [(value, answer, "")]
     late: list[tuple[Any, Any, list[Any], Any]] = []
     while work:
         found, into, key = work.pop()
         if isinstance(found, Entity):
-            out = into[key] = dict.fromkeys(found)
-            work.extend((below, out, name) for name, below in found.items())
+            out = into[key] = dict.fromkeys(name for name in found if name != without)
+            work.extend((below, out, name) for name, below in found.items() if name != without)
         elif isinstance(found, list | tuple):
             elements = into[key] = list(found)
             work.extend((element, elements, place) for place, element in enumerate(found))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from psi.edn import Map
-from psi.graph.select import SetOf, rebuild
+from psi.edn import List, Map, Vector, kind_key
+from psi.graph.level import ERRORS
+from psi.graph.select import Entity, SetOf, rebuild, settled
 from psi.graph.shape import Inputs
 
 __all__ = ["ABSENT_KEY", "all_differ", "all_of_size", "cut_input", "input_key"]
@@ -25,6 +26,8 @@ _SAFE: Final = frozenset((int, str))
 
 _WORTH_A_LOOK: Final = 8
 
+_WORKED_ON: Final = frozenset((Entity, SetOf, list, tuple, List, Vector))  # may hold entities being filled
+
 
 def cut_input(entity: Mapping[Any, Any], inputs: Inputs) -> dict[str, Any] | None:
     """Exactly the declared input, nothing more; ``None`` when something required is not there."""
@@ -39,6 +42,8 @@ def cut_input(entity: Mapping[Any, Any], inputs: Inputs) -> dict[str, Any] | Non
                     if item.optional:
                         continue
                     return None
+            elif type(value) in _WORKED_ON:
+                value = settled(value, without=ERRORS)
             data[attribute] = value
         elif not item.optional:
             return None
@@ -68,8 +73,8 @@ def input_key(data: Mapping[str, Any], inputs: Inputs) -> Any:
     """A hashable name for an input: the value itself for one input, a tuple in declared order for several."""
     if len(inputs) == 1:
         value = data.get(inputs[0].attribute, _ABSENT)
-        return value if type(value) in _SAFE else _typed(value)
-    return tuple([_typed(data.get(item.attribute, _ABSENT)) for item in inputs])
+        return value if type(value) in _SAFE else kind_key(value)
+    return tuple([kind_key(data.get(item.attribute, _ABSENT)) for item in inputs])
 
 
 def all_of_size(elements: Sequence[Any], size: int) -> bool:
@@ -92,22 +97,5 @@ def all_differ(elements: Sequence[Any], attribute: str) -> bool:
         return False
 
 
-def _typed(value: Any) -> Any:
-    kind = type(value)
-    if kind in _SAFE:
-        return value
-    if isinstance(value, Mapping):
-        return (Mapping, frozenset((key, _typed(below)) for key, below in value.items()))
-    if isinstance(value, list | tuple):
-        return (list, tuple(map(_typed, value)))
-    if isinstance(value, set | frozenset):
-        return (frozenset, frozenset(map(_typed, value)))
-    try:
-        hash(value)
-    except TypeError:
-        return (kind, id(value))  # the input holds it alive as long as the request
-    return (kind, value)
-
-
 # How an optional input that is not there stands in a key of several.
-ABSENT_KEY: Final = _typed(_ABSENT)
+ABSENT_KEY: Final = kind_key(_ABSENT)

@@ -16,7 +16,7 @@ from typing import Any
 if __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from psi.edn import Keyword, Symbol, Vector, dumps, freeze, loads
+from psi.edn import Keyword, ReadError, Symbol, Vector, dumps, freeze, loads
 from psi.eql import QueryError
 from psi.errors import PsiError
 from psi.graph import ERRORS, MUTATION_ERROR, Graph
@@ -40,6 +40,7 @@ PATHOM_MUTATION_ERROR = Keyword("com.wsscode.pathom3.connect.runner/mutation-err
 # First match wins: the more special errors stand first.
 KINDS: tuple[tuple[type[PsiError], str], ...] = (
     (QueryError, "bad-query"),
+    (ReadError, "bad-query"),
     (InvalidOperation, "registration"),
     (AttributeUnreachable, "plan/attribute-unreachable"),
     (AttributeMissing, "execute/attribute-missing"),
@@ -122,7 +123,7 @@ def _named(key: Any) -> Any:
 
 
 def cases_in(path: Path) -> Iterator[dict[str, Any]]:
-    with gzip.open(path, "rt") if path.suffix == ".gz" else path.open() as lines:
+    with gzip.open(path, "rt", encoding="utf-8") if path.suffix == ".gz" else path.open(encoding="utf-8") as lines:
         for line in lines:
             if line.strip():
                 yield json.loads(line)
@@ -132,7 +133,7 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 2:
         print("usage: run.py CASES.jsonl[.gz] OUT.jsonl", file=sys.stderr)
         return 2
-    with Path(arguments[1]).open("w") as out:
+    with Path(arguments[1]).open("w", encoding="utf-8") as out:
         out.writelines(json.dumps(run_case(case)) + "\n" for case in cases_in(Path(arguments[0])))
     return 0
 

@@ -31,6 +31,7 @@ def test_the_public_names_are_these() -> None:
         "WriteError",
         "dumps",
         "freeze",
+        "kind_key",
         "loads",
         "thaw",
     ]

@@ -4,6 +4,9 @@ A world knows the truth: the value of every attribute of every identity. Resolve
 tells the truth or less (it raises, stays silent, forgets an attribute), so that the answer does not depend on who was
 asked first: what is compared is what can be reached, what is there, what failed, and the form of the answer.
 
+In a world of tales there is one resolver at most for an attribute, and what it gives is a text that tells how it came
+about: from which resolver, which input, which params. There a wrong input or a mixed-up result is seen.
+
     a0 a1        the identity itself (so 1, 1.0, true, "k" and :k all stand in inputs)
     a2 a3        the identity in a list and in a map
     a4 .. a9     text that names attribute and identity
@@ -11,6 +14,7 @@ asked first: what is compared is what can be reached, what is there, what failed
     j0 j1 j2     entities, one or several, that resolvers give
     d0 d1 kids   entities that only data has; recursion walks kids
     x0 x1        what resolvers return without having declared it
+    s0 s1 s2     what is made of entities, by resolvers with nested inputs
 """
 
 from __future__ import annotations
@@ -33,6 +37,7 @@ GLOBAL = ["g0", "g1"]
 JOINS = ["j0", "j1", "j2"]
 DATA = ["d0", "d1", "kids"]
 FOREIGN = ["x0", "x1"]
+SUMS = ["s0", "s1", "s2"]
 
 # Python thinks that many of these are the same; EDN does not.
 IDENTITIES: tuple[Any, ...] = (
@@ -81,6 +86,20 @@ def _exact_under(key: Any, value: Any) -> Any:
     return "failed" if key == MUTATION_ERROR else exact(value)
 
 
+def told(value: Any) -> str:
+    """A value as a text that is the same only for the same value."""
+    match value:
+        case Mapping():
+            return "{" + " ".join(sorted(f"{_exact_key(key)} {told(inner)}" for key, inner in value.items())) + "}"
+        case set() | frozenset():
+            return "#{" + " ".join(sorted(map(told, value))) + "}"
+        case list() | tuple():
+            return f"{exact(value)[0]}[{' '.join(map(told, value))}]"
+        case str():
+            return f"<{value}>" if type(value) in (str, String) else f"{type(value).__name__}<{value}>"
+    return repr(value)
+
+
 _PLACES = {exact(identity): place for place, identity in enumerate(IDENTITIES)}
 
 
@@ -94,8 +113,11 @@ class Kin:
     kind: str  # one, list, tuple, List, set, nil, scalar
     elements: tuple[Any, ...] = ()
 
-    def build(self) -> Any:
-        made = [element.build() if isinstance(element, Child) else element for element in self.elements]
+    def build(self, tale: str = "") -> Any:
+        made = [
+            element.build(f"{tale}[{place}]" if tale else "") if isinstance(element, Child) else element
+            for place, element in enumerate(self.elements)
+        ]
         match self.kind:
             case "one":
                 return next((element for element in made if isinstance(element, dict)), None)
@@ -118,9 +140,10 @@ class Child:
     has: tuple[str, ...]
     joins: tuple[tuple[str, Kin], ...] = ()
 
-    def build(self) -> dict[str, Any]:
-        found = {attribute: truth(attribute, IDENTITIES[self.identity]) for attribute in self.has}
-        return found | {join: kin.build() for join, kin in self.joins}
+    def build(self, tale: str = "") -> dict[str, Any]:
+        identity = IDENTITIES[self.identity]
+        found = {a: f"{a} in {tale}" if tale else truth(a, identity) for a in self.has}
+        return found | {join: kin.build(tale) for join, kin in self.joins}
 
 
 def truth(attribute: str, identity: Any) -> Any:
@@ -167,6 +190,8 @@ class Rule:
     priority: int = 0
     cache: bool = True
     is_async: bool = False
+    inside: tuple[tuple[str, Any], ...] = ()  # nested inputs
+    shapes: tuple[tuple[str, Any], ...] = ()  # what it says is inside the entities that it gives
 
     def __repr__(self) -> str:
         said = ((f.name, getattr(self, f.name), f.default) for f in fields(self))
@@ -189,6 +214,7 @@ class Log:
 class World:
     rules: tuple[Rule, ...]
     kin: tuple[tuple[str, Kin], ...]
+    tales: bool = False
 
     def operations(self, log: Log, *, asynchronous: bool = False) -> list[Resolver | Mutation]:
         return [*(self._resolver(rule, log, asynchronous) for rule in self.rules), *mutations(log)]
@@ -211,9 +237,12 @@ class World:
 
     def _resolver(self, rule: Rule, log: Log, asynchronous: bool) -> Resolver:
         def one(env: Env, data: Any) -> Any:
-            if not set(rule.required) <= set(data) <= {*rule.required, *rule.optional}:
-                log.problems.append(f"{rule.name} needs {rule.required} and may have {rule.optional}, got {data}")
-            identity = next((identity_in(a, data[a]) for a in rule.required if a in LOCAL), None)
+            required = {*rule.required, *(attribute for attribute, _ in rule.inside if attribute[0] != "?")}
+            if not required <= set(data) <= {*required, *rule.optional, *(a.lstrip("?") for a, _ in rule.inside)}:
+                log.problems.append(f"{rule} got {data}")
+            identity = None
+            if not self.tales:
+                identity = next((identity_in(a, data[a]) for a in rule.required if a in LOCAL), None)
             if rule.mood == "raises" or (rule.refuses and _PLACES[exact(identity)] in rule.refuses):
                 raise Refusal(rule.name)
             log.answered[rule.name, exact(data), exact(env.params)] += 1
@@ -226,6 +255,9 @@ class World:
                     return {}
             given = [attribute for attribute in (*rule.output, *rule.adds) if attribute not in rule.forgets]
             kin = dict(self.kin)
+            if self.tales:
+                tale = f"{rule.name}({told(data)}{told(env.params) if env.params else ''})"
+                return {a: kin[a].build(f"{a} of {tale}") if a in kin else f"{a} of {tale}" for a in given}
             return {a: kin[a].build() if a in kin else truth(a, identity) for a in given}
 
         def many(env: Env, data: Any) -> Any:
@@ -242,8 +274,12 @@ class World:
 
         return resolver(
             name=rule.name,
-            input=[*rule.required, *(f"?{attribute}" for attribute in rule.optional)],
-            output=list(rule.output),
+            input=[
+                *rule.required,
+                *(f"?{attribute}" for attribute in rule.optional),
+                *({a: b} for a, b in rule.inside),
+            ],
+            output=[{a: dict(rule.shapes)[a]} if a in dict(rule.shapes) else a for a in rule.output],
             batch=rule.batch,
             chunk=rule.chunk,
             priority=rule.priority,
@@ -306,17 +342,21 @@ def thrown(size: int, make: Callable[[Dice], Thrown]) -> st.SearchStrategy[Throw
 # -- drawing worlds
 
 
-def worlds(*, failing: bool, adding: bool = False, single: bool = False) -> st.SearchStrategy[World]:
-    def world(drawn: list[Rule], kin: list[Kin]) -> World:
+def worlds(
+    *, failing: bool = False, adding: bool = False, tales: bool = False, sums: bool = False
+) -> st.SearchStrategy[World]:
+    def world(drawn: list[Rule], kin: list[Kin], summing: list[Rule]) -> World:
         ordered = [
-            replace(rule, name=f"r{number}", priority=rule.priority * 10 + number) for number, rule in enumerate(drawn)
+            replace(rule, name=f"r{number}", priority=rule.priority * 10 + number)
+            for number, rule in enumerate([*drawn, *summing])
         ]
-        chosen = _one_for_each(ordered) if single else ordered
-        return World(tuple(chosen), tuple(zip(JOINS, kin, strict=True)))
+        chosen = _one_for_each(ordered) if tales else ordered
+        return World(tuple(chosen), tuple(zip(JOINS, kin, strict=True)), tales)
 
-    rules = st.lists(thrown(24, lambda dice: _rule(dice, failing, adding)), max_size=9)
+    rules = st.lists(thrown(24, lambda dice: _rule(dice, failing, adding, tales)), max_size=9)
     kin = st.lists(thrown(40, lambda dice: _kin(dice, 1)), min_size=len(JOINS), max_size=len(JOINS))
-    return st.builds(world, rules, kin)
+    summing = st.lists(thrown(24, _sum), max_size=3) if sums else st.just([])
+    return st.builds(world, rules, kin, summing)
 
 
 def _one_for_each(drawn: list[Rule]) -> Iterator[Rule]:
@@ -330,7 +370,7 @@ def _one_for_each(drawn: list[Rule]) -> Iterator[Rule]:
             yield replace(rule, output=output, adds=adds)
 
 
-def _rule(dice: Dice, failing: bool, adding: bool) -> Rule:
+def _rule(dice: Dice, failing: bool, adding: bool, tales: bool) -> Rule:
     output = dice.some([*LOCAL[1:], *GLOBAL, *JOINS], 1, 3)
     # Mostly upwards, so that much is reachable; sometimes anything, so that there are cycles.
     highest = min((LOCAL.index(a) for a in output if a in LOCAL), default=6)
@@ -338,7 +378,7 @@ def _rule(dice: Dice, failing: bool, adding: bool) -> Rule:
     known = any(attribute in LOCAL for attribute in output)
     required = dice.some(inputs, 1 if known else 0, 2)
     if dice.chance(20):
-        required = (*required, dice.one([*GLOBAL, *JOINS]))
+        required = (*required, dice.one([*GLOBAL, *([] if tales else JOINS)]))
     others = [a for a in [*LOCAL, *GLOBAL] if a not in required and a not in output]
     optional = dice.some(others, 1, 2) if dice.chance(30) else ()
     batch = dice.chance(30)
@@ -372,6 +412,28 @@ def _rule(dice: Dice, failing: bool, adding: bool) -> Rule:
         priority=dice.below(5),
         cache=not dice.chance(20),
         is_async=dice.chance(40),
+        shapes=tuple((join, list(dice.some(LOCAL, 1, 3))) for join in output if join in JOINS and tales),
+    )
+
+
+def _sum(dice: Dice) -> Rule:
+    """A resolver that looks into entities."""
+    output = dice.some(SUMS, 1, 2)
+    inside = []
+    for attribute in dice.some([*JOINS, *DATA], 1, 2):
+        spec: list[Any] = [f"?{a}" if dice.chance(25) else a for a in dice.some([*LOCAL, *GLOBAL], 0, 2)]
+        if dice.chance(20):
+            spec.append({dice.one(DATA): list(dice.some(LOCAL, 0, 2))})
+        inside.append((f"?{attribute}" if dice.chance(20) else attribute, spec))
+    required = dice.some(LOCAL[:3], 0, 1)
+    return Rule(
+        name="",
+        required=required,
+        output=output,
+        inside=tuple(inside),
+        batch=dice.chance(20),
+        cache=not dice.chance(20),
+        is_async=dice.chance(40),
     )
 
 
@@ -388,16 +450,16 @@ def _kin(dice: Dice, depth: int) -> Kin:
     return Kin(kind, tuple(elements))
 
 
-def _child(dice: Dice, depth: int) -> Child:
+def _child(dice: Dice, depth: int, joinable: Sequence[str] = DATA) -> Child:
     has = dice.some([*LOCAL, *GLOBAL], 0, 3) if dice.chance(20) else ("a0", *dice.some(LOCAL[1:], 0, 2))
-    joins = dice.some(DATA, 0, 2) if depth > 0 else ()
+    joins = dice.some(joinable, 0, 2) if depth > 0 else ()
     return Child(dice.below(len(IDENTITIES)), has, tuple((join, _kin(dice, depth)) for join in joins))
 
 
-def entities() -> st.SearchStrategy[dict[Any, Any]]:
+def entities(joinable: Sequence[str] = DATA) -> st.SearchStrategy[dict[Any, Any]]:
     def entity(dice: Dice) -> dict[Any, Any]:
         as_from_text = dice.chance(30)
-        built = _child(dice, 2).build()
+        built = _child(dice, 2, joinable).build()
         return {Keyword(key): value for key, value in built.items()} if as_from_text else built
 
     return thrown(120, entity)

@@ -242,7 +242,9 @@ def test_each_branch_of_a_union_has_its_own_plan() -> None:
 
 def test_idents_and_placeholders_have_their_own_plans() -> None:
     name = gives("name", ["id"], ["name"])
-    assert explained([name], "[{[:id 2] [:name]} {:>/same [:name]} {:>/other [(:name {:up true})]}]", {"id": 1}) == plan(
+    assert explained(
+        [name], "[{[:id 2] [:name]} {:>/same [:name]} {:>/other [(:name {:up true})]}]", {"id": 1}
+    ) == plan(
         """
         known: :id
         1. name: :id -> :name
@@ -361,9 +363,7 @@ def test_the_name_of_a_mutation_is_no_attribute() -> None:
 
 
 def test_a_vector_that_is_no_ident_is_an_attribute_that_nobody_knows() -> None:
-    assert why([], "[[:a 1 2]]") == (
-        "- [:a 1 2] is unknown: no resolver gives it, and the entity does not have it.\n"
-    )
+    assert why([], "[[:a 1 2]]") == ("- [:a 1 2] is unknown: no resolver gives it, and the entity does not have it.\n")
 
 
 def test_every_attribute_that_cannot_be_had_is_told() -> None:
