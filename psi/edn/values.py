@@ -244,15 +244,15 @@ def kind_key(value: Any, depth: int = 0) -> Any:
     """A hashable stand-in for a value that is equal to another one exactly when EDN holds the values for equal.
 
     To Python 1, 1.0 and True are one key, and a keyword is its text. What cannot be hashed, or is too deep to be looked
-    through, is equal to nothing.
+    through, is equal to itself alone.
     """
     kind = type(value)
     if kind is str or kind is int:
         return value
     if depth > _DEEPEST_KEY:
-        return object()
+        return _Itself(value)
     if isinstance(value, Mapping):
-        return (Mapping, frozenset((kind_key(key, depth + 1), kind_key(v, depth + 1)) for key, v in value.items()))
+        return (Mapping, frozenset((_name_key(key, depth), kind_key(v, depth + 1)) for key, v in value.items()))
     if isinstance(value, list | tuple):
         return (List if kind is List else list, tuple([kind_key(element, depth + 1) for element in value]))
     if isinstance(value, set | frozenset):
@@ -262,8 +262,30 @@ def kind_key(value: Any, depth: int = 0) -> Any:
     try:
         hash(value)
     except TypeError:
-        return object()
+        return _Itself(value)
     return (kind, value)
 
 
+class _Itself:
+    """Stands for one object, and keeps it from being taken for another that comes to lie in its place."""
+
+    __slots__ = ("_value",)
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Itself) and self._value is other._value
+
+    def __hash__(self) -> int:
+        return id(self._value)
+
+
 _DEEPEST_KEY = 40
+
+
+def _name_key(key: Any, depth: int) -> Any:
+    """A plain str is a keyword where it is a key, so there it must not be taken for a string."""
+    if type(key) is str or type(key) is Keyword:
+        return str(key)
+    return (String, str(key)) if type(key) is String else kind_key(key, depth + 1)

@@ -6,7 +6,7 @@ has no lines.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from psi.edn import Char, Keyword, Map, String, Symbol, Vector, dumps, freeze, loads
@@ -45,7 +45,8 @@ class QueryError(Refused):
         self.at = at
 
     def facts(self) -> dict[str, Any]:
-        return {"at": list(self.at), "problem": self.problem}
+        at = [step.as_key() if isinstance(step, Ident) else step for step in self.at]
+        return {"at": at, "problem": self.problem}
 
 
 def parse(query: str | bytes | Query | Any) -> Query:
@@ -113,10 +114,11 @@ class _Parser:
         params = value[1] if len(value) == 2 else NO_PARAMS
         if not isinstance(params, Mapping):
             raise QueryError(f"params must be a map, found {_shown(params)} in {_shown(value)}", at)
-        try:
-            return value[0], freeze({self._param_name(key): item for key, item in params.items()})
-        except (TypeError, EdnWriteError) as problem:
-            raise QueryError(f"params must be EDN values: {problem}", at) from None
+        named = {self._param_name(key): item for key, item in params.items()}
+        if len(named) < len(params):
+            raise QueryError(f"two params have one name in {_shown(params)}", at)
+        frozen: Map = _frozen(named, at)
+        return value[0], frozen
 
     def _param_name(self, key: Any) -> Any:
         return str(key) if isinstance(key, Keyword) else key
@@ -164,17 +166,17 @@ class _Parser:
     def _branch(self, key: Any, at: tuple[Any, ...]) -> str:
         if not self._is_attribute(key):
             raise QueryError(f"a union branch is named by an attribute, found {_shown(key)}", at)
-        return str(key)
+        return _attribute(key)
 
     def _key(self, value: Any, at: tuple[Any, ...]) -> Key:
         if isinstance(value, Symbol):
             return value
         if self._is_attribute(value):
-            return str(value)
+            return _attribute(value)
         if _is_vector(value):
             if len(value) == 2 and self._is_attribute(value[0]):
-                return Ident(str(value[0]), freeze(value[1]))
-            frozen: Vector = freeze(value)
+                return Ident(_attribute(value[0]), _frozen(value[1], at))
+            frozen: Vector = _frozen(value, at)
             return frozen
         raise QueryError(f"expected an attribute, a join, an ident or a mutation call, found {_shown(value)}", at)
 
@@ -184,6 +186,20 @@ class _Parser:
         if not self._plain_strings or not isinstance(value, str) or isinstance(value, String | Char | Symbol):
             return False
         return bool(value) and not any(c.isspace() or c in "[]{}()\"';\\" for c in value)
+
+
+def _attribute(name: str) -> str:
+    """In Python data a colon before the name is allowed, as it is in the declaration of an operation."""
+    return str(name)[1:] if type(name) is str and name.startswith(":") else str(name)
+
+
+def _frozen(value: Any, at: tuple[Any, ...]) -> Any:
+    try:
+        frozen = freeze(value)
+        hash(frozen)
+    except (TypeError, EdnWriteError) as problem:
+        raise QueryError(f"expected EDN values in params and idents: {problem}", at) from None
+    return frozen
 
 
 def _is_vector(value: Any) -> bool:
@@ -198,7 +214,7 @@ def _shown(value: Any, limit: int = 60) -> str:
     try:
         text = dumps(value)
     except EdnWriteError:
-        text = repr(value)
+        text = f"a {type(value).__name__}" if isinstance(value, Iterable) else repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -103,6 +103,9 @@ def lenient_errors(frame: Frame) -> dict[Any, Any]:
             nodes = [_node(frame, resolver) for resolver in _tried(frame, attribute)]
             message = "; ".join(str(node["message"]) for node in nodes) or "nothing provides it"
             errors[attribute] = {"cause": Keyword("node-errors"), "message": message, "nodes": nodes}
+    for symbol in frame.level.symbols:
+        if symbol not in frame.entity:
+            errors[symbol] = {"cause": Keyword("attribute-unreachable"), "message": _why_missing(frame, symbol)}
     return errors
 
 

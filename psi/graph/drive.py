@@ -18,7 +18,7 @@ from typing import Any
 from psi.graph.errors import AsyncOperation, BatchFailed, LimitExceeded
 from psi.graph.request import Batch, Request, Waiting
 
-__all__ = ["deadline", "drive", "drive_now"]
+__all__ = ["abandon", "deadline", "drive", "drive_now"]
 
 
 def deadline(seconds: float | None) -> Callable[[], bool] | None:
@@ -45,9 +45,13 @@ def drive_now(request: Request) -> None:
 
 
 def _refuse_async(request: Request) -> None:
+    raise AsyncOperation(request.waiting[0].name)
+
+
+def abandon(request: Request) -> None:
+    """The request has failed: what was to be awaited will not be."""
     for waiting in request.waiting:
         _close(waiting.awaitable)
-    raise AsyncOperation(request.waiting[0].name)
 
 
 async def drive(request: Request, timeout: float | None = None) -> None:  # noqa: ASYNC109 – a bound, not a wait
@@ -60,9 +64,6 @@ async def drive(request: Request, timeout: float | None = None) -> None:  # noqa
         request.finish()
     except TimeoutError:
         raise LimitExceeded("timeout", f"the request took longer than its timeout of {timeout} s") from None
-    finally:
-        for waiting in request.waiting:
-            _close(waiting.awaitable)
 
 
 async def _drive(request: Request) -> None:
@@ -101,7 +102,8 @@ async def _drive(request: Request) -> None:
                     return
     except BaseExceptionGroup as group_error:
         # The loop above raises alone: tasks hand over what they meet. What remains is our own error or a cancellation.
-        raise _single(group_error) from None
+        cause = _single(group_error)
+        raise cause from cause.__cause__
 
 
 def _single(group: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -153,6 +155,7 @@ def _fire(request: Request, batch: Batch) -> None:
             batch.settle(request, found, errors)
 
     for chunk in chunks:
+        request.glance(None)
         inputs = [batch.inputs[key] for key in chunk] if len(chunks) > 1 else list(batch.inputs.values())
         try:
             results = resolver.function(request.env(batch.site.params), inputs)

@@ -22,7 +22,7 @@ from typing import Any, Final
 from psi.edn import List, Map, Vector
 from psi.graph.level import Level
 from psi.graph.plan import Plan, Step
-from psi.graph.values import ABSENT_KEY, all_differ, all_of_size
+from psi.graph.values import ABSENT_KEY, all_differ, all_of_size, fits
 
 __all__ = ["UNSET", "Departure", "Full", "Odd", "Task", "write_module"]
 
@@ -124,7 +124,7 @@ def write_module(task: Task, inliner: Inliner) -> tuple[str, dict[str, Any]]:
 
 def _write_one(module: _Module, task: Task, inliner: Inliner) -> str:
     function = _Function(module, "one(x, run, up)")
-    function.count("1", "up")
+    function.count(None, "up")
     body = _Body(function, task, inliner, "", "one", "up")
     body.entity(-1)
     if (batch := body.next_batch(-1)) is not None:
@@ -136,7 +136,7 @@ def _write_one(module: _Module, task: Task, inliner: Inliner) -> str:
 
 def _write_many(module: _Module, task: Task, inliner: Inliner) -> str:
     function = _Function(module, "many(xs, run, up)")
-    function.count("len(xs)", "up")
+    function.count("xs", "up")
     body = _Body(function, task, inliner, "", "many", "up, len(out)")
     batch = body.next_batch(-1)
     body.at_once()
@@ -186,6 +186,7 @@ class _Module:
             "DEEP": _DEEP,
             "all_differ": all_differ,
             "all_of_size": all_of_size,
+            "fits": fits,
         }
         self._names: dict[int, str] = {}
 
@@ -217,14 +218,20 @@ class _Function:
     def line(self, text: str) -> None:
         self._lines.append("    " * self._depth + text)
 
-    def count(self, entities: str, up: str) -> None:
+    def count(self, elements: str | None, up: str) -> None:
         """Take entities off the request's budget, in a local that is settled at the end."""
         self.once("budget = left = run.budget")
-        self.line(f"left -= {entities}")
+        self.line(f"left -= len({elements})" if elements else "left -= 1")
         self.line("if left < 0:")
         self.line("    run.budget -= budget - left")
-        self.line(f"    run.spend({up})")
+        self.line(f"    run.spend_on({elements}, {up})" if elements else f"    run.spend({up})")
         self.line("    budget = left = run.budget")
+
+    def tell(self) -> None:
+        """Before others count on: what was counted here so far."""
+        if "    budget = left = run.budget" in self._prologue:
+            self.line("run.budget -= budget - left")
+            self.line("budget = left")
 
     def in_time(self, elements: str, up: str) -> str:
         self.once("timed = run.timed")
@@ -314,7 +321,11 @@ class _Body:
         segment = self._segment(after)
         batch = self.next_batch(after)
         stages = [*((after,) if after >= 0 else ()), *segment, *((batch,) if batch is not None else ())]
-        if after < 0:
+        at_once = after < 0 and self._mode != "one" and stages and not any(a in self._given for a in self._level.joins)
+        if at_once:
+            # The first step begins where the entity is looked at; which of the two went wrong shows in the entity.
+            self._line(f"{self._p} = {self._begins(stages[0])}")
+        elif after < 0:
             self._line(f"{self._p} = -2")
         results = [self._result(place) for place in stages if place != batch]
         if results:
@@ -327,7 +338,7 @@ class _Body:
             else:
                 self._restore(after)
             for place in segment:
-                if not self._is_keyed(place) or place in self._fresh:
+                if (not self._is_keyed(place) or place in self._fresh) and not (at_once and place == stages[0]):
                     self._line(f"{self._p} = {place}")
                 self._call(place)
                 self._joins(place)
@@ -343,7 +354,9 @@ class _Body:
                 for place in filter(self._is_told, range(len(self._steps))):
                     self._catch_up(place)  # whoever takes over looks for entries
             if after < 0:
-                with self._function.block(f"if {self._p} == -2:"):
+                keys = self._module.name((tuple(self._task.keys), self._task.relevant), "KEYS")
+                misfit = f"not fits({self._x}, *{keys})" if at_once else f"{self._p} == -2"
+                with self._function.block(f"if {misfit}:"):
                     self._other()
             if after >= 0:
                 # What is caught at the batch itself is only that its result is not there; it may have failed.
@@ -352,6 +365,9 @@ class _Body:
                 self._line(f"if {self._p} == {batch}: error = None")
             self._line(f"if {self._p} >= {_KEYING}: error = None")
             self._depart(f"{self._p} % {_KEYING}, locals()", "error")
+
+    def _begins(self, place: int) -> int:
+        return place + _KEYING if self._is_keyed(place) and place not in self._fresh else place
 
     def _guard(self) -> None:
         for key in self._given:
@@ -382,8 +398,7 @@ class _Body:
         """Not an entity of the shape this was written for, or no entity at all."""
         level = self._module.name(self._level, "LEVEL")
         if self._mode == "one":
-            self._line("run.budget += 1")
-            self._line(f"return run.frame({level}, x, up)")
+            self._line(f"return run.frame({level}, x, up)")  # which counts it
         else:
             out = f"out{self._suffix}"
             self._line(f"run.other({level}, {self._x}, {self._here()}, {out})")
@@ -740,8 +755,9 @@ class _Body:
         self._line(f"t = {value}.__class__")
         with self._function.block("if t is list:"):
             self._list(attribute, value, out, level, up)
-        self._line("elif t is dict:")
-        self._line(f"    {out} = run.enter_one({level}, {value}, {up})")
+        with self._function.block("elif t is dict:"):
+            self._function.tell()
+            self._line(f"{out} = run.enter_one({level}, {value}, {up})")
         self._line("elif t in ATOMS:")
         self._line(f"    {out} = {value}")
         with self._function.block("else:"):
@@ -752,10 +768,11 @@ class _Body:
     def _list(self, attribute: str, value: str, out: str, level: str, up: str) -> None:
         inner = self._inliner(self._task, attribute)
         if inner is None:
+            self._function.tell()
             self._line(f"{out} = {level}.answer_list({value}, run, {up})")
             return
         suffix = f"{self._suffix}_{self._position(attribute)}"
-        self._function.count(f"len({value})", up)
+        self._function.count(value, up)
         self._line(f"out{suffix} = []")
         self._line(f"add{suffix} = out{suffix}.append")
         body = _Body(self._function, inner, self._inliner, suffix, "inline", f"{up}, len(out{suffix})")
@@ -786,6 +803,7 @@ class _Body:
         """Hand the entity over, with all that this function knows of it."""
         known = f"{self._layout()}.departure({known}), {self._x}, {self._here()}, {error}"
         if self._mode == "one":
+            self._function.settle()
             self._line(f"return run.depart({known}, {{}})")
             return
         if self._mode == "resume":

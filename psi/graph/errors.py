@@ -264,7 +264,8 @@ class LimitExceeded(_AtPath):
     code = "graph/limit-exceeded"
 
     def __init__(self, limit: str, message: str, path: Path = ()) -> None:
-        super().__init__(f"{message}{_at(path if len(path) <= 6 else (*path[:6], Symbol('…')))}", path)
+        where = _at(path) if len(path) <= 6 else f"{_at(path[:6])[:-1]} …]"
+        super().__init__(f"{message}{where}", path)
         self.limit = limit
 
     def facts(self) -> dict[str, Any]:

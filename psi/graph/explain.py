@@ -96,7 +96,9 @@ def _tree(
     below.update(dict.fromkeys(again))
     for attribute, descent in plan.descents.items():
         for key, target in _targets(attribute, descent):
-            below[key] = None if depth >= _DEEPEST else _below(index, planner, plan, attribute, target, entity, depth)
+            branch = key[1] if isinstance(key, Vector) else None
+            known = (attribute, branch)
+            below[key] = None if depth >= _DEEPEST else _below(index, planner, plan, known, target, entity, depth)
     for ident, descent_below in level.idents:
         if descent_below is not None:
             start = {ident.attribute: ident.value}
@@ -128,21 +130,27 @@ def _targets(attribute: str, descent: Descent) -> Iterator[tuple[Any, Level]]:
 
 
 def _below(
-    index: Index, planner: Planner, plan: Plan, attribute: str, level: Level, entity: Mapping[Any, Any], depth: int
+    index: Index,
+    planner: Planner,
+    plan: Plan,
+    known: tuple[str, str | None],
+    level: Level,
+    entity: Mapping[Any, Any],
+    depth: int,
 ) -> PlanTree | None:
-    sample = _sample(entity.get(attribute))
+    attribute, branch = known
+    sample = _sample(entity.get(attribute), branch)
     if sample is not None:
         return plan_tree(index, planner, level, sample, depth + 1)
     declared = next((step.resolver.output[attribute] for step in plan.steps if attribute in step.expects), None)
     return _tree(index, planner, level, declared, {}, depth + 1) if declared else None
 
 
-def _sample(value: Any) -> Mapping[Any, Any] | None:
-    if isinstance(value, Mapping):
-        return value
-    if isinstance(value, list | tuple | set | frozenset):
-        return next((element for element in value if isinstance(element, Mapping)), None)
-    return None
+def _sample(value: Any, branch: str | None) -> Mapping[Any, Any] | None:
+    """An entity of the value to plan for; for a branch of a union, one that it fits."""
+    elements = value if isinstance(value, list | tuple | set | frozenset) else (value,)
+    entities = (element for element in elements if isinstance(element, Mapping))
+    return next((entity for entity in entities if branch is None or branch in entity), None)
 
 
 def _step_text(step: Step, others: tuple[str, ...]) -> str:

@@ -381,7 +381,8 @@ class Frame:
         """May compiled code answer this join? Only if nobody here looks inside the value again."""
         if descent.union or descent.recursive or not self.request.engine.compiles(descent.level):
             return False
-        if self.level.levels.height > self.request.limits.max_depth:
+        limits = self.request.limits
+        if limits.is_shallow and self.level.levels.height > limits.max_depth:
             return False
         level = self.level
         return not level.wildcard and not level.placeholders and self.plan.descents.get(key) is level.joins.get(key)
@@ -427,6 +428,8 @@ class Frame:
                 continue
             if self.stale:
                 if self.in_flight:
+                    if not self.request.lenient:
+                        self._raise_if_lost(self._planned())
                     return False
                 self._replan(children)
                 if self._wait_below(children):
@@ -470,6 +473,7 @@ class Frame:
         """Start one step. True when the frame should go no further before its answer is there."""
         resolver = step.resolver
         request = self.request
+        request.glance(self)
         data = cut_input(self.entity, resolver.inputs)
         if data is None:
             self._miss(place)
@@ -593,10 +597,7 @@ class Frame:
         self.stale = False
         self.lost.clear()
         if not self.request.lenient:
-            for attribute in self._out_of_reach():
-                error = all_failed(self, attribute)
-                if error is not None:
-                    raise error
+            self._raise_if_lost(self.plan)
         for attribute, descent in self.descents.items():
             plain = self.level.joins.get(attribute)
             entered = attribute in before and (descent is plain or before[attribute] is not plain)
@@ -604,11 +605,19 @@ class Frame:
                 self.entity.ready.pop(attribute, None)
                 self.entity[attribute] = self._enter(attribute, descent, self.entity[attribute], children)
 
-    def _out_of_reach(self) -> Iterator[str]:
+    def _raise_if_lost(self, plan: Plan) -> None:
+        """In strict mode a failure ends the request, unless there is another way to what it was for."""
+        if any(self.failures.values()):
+            for attribute in self._out_of_reach(plan):
+                error = all_failed(self, attribute)
+                if error is not None:
+                    raise error
+
+    def _out_of_reach(self, plan: Plan) -> Iterator[str]:
         """What was wanted, be it as an option, and no way is left to it."""
-        made = {attribute for step in self.plan.steps for attribute in step.resolver.output}
+        made = {attribute for step in plan.steps for attribute in step.resolver.output}
         wanted = [need.attribute for need in self.level.needs]
-        wanted.extend(item.attribute for step in self.plan.steps for item in step.resolver.inputs if item.optional)
+        wanted.extend(item.attribute for step in plan.steps for item in step.resolver.inputs if item.optional)
         return (a for a in wanted if a not in made and a not in self.entity and a not in self.first_plan.unreachable)
 
     # -- placeholders and the end

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from psi.eql import parse
-from psi.graph.drive import deadline, drive, drive_now
+from psi.graph.drive import abandon, deadline, drive, drive_now
 from psi.graph.engine import Engine
 from psi.graph.errors import InvalidEntity
 from psi.graph.explain import PlanTree, plan_tree
@@ -73,9 +73,13 @@ class Graph:
         nothing is answered. ``lenient`` answers what it can and puts the failures beside the data, under ``ERRORS``.
         """
         request = self._request(context, lenient, timeout, max_depth, max_entities, sync=False)
-        answer = self._start(request, query, entity)
-        if request.batches or request.waiting or request.late:
-            await drive(request, timeout)
+        try:
+            answer = self._start(request, query, entity)
+            if request.batches or request.waiting or request.late:
+                await drive(request, timeout)
+        except BaseException:
+            abandon(request)
+            raise
         return answer
 
     def query_now(
@@ -91,9 +95,13 @@ class Graph:
     ) -> dict[Any, Any]:
         """The same without an event loop, where every operation that is called is plain."""
         request = self._request(context, lenient, timeout, max_depth, max_entities, sync=True)
-        answer = self._start(request, query, entity)
-        if request.batches or request.waiting or request.late:
-            drive_now(request)
+        try:
+            answer = self._start(request, query, entity)
+            if request.batches or request.waiting or request.late:
+                drive_now(request)
+        except BaseException:
+            abandon(request)
+            raise
         return answer
 
     def plan(self, query: Any, entity: Mapping[Any, Any] | None = None) -> dict[str, Any]:
@@ -123,6 +131,8 @@ class Graph:
         sync: bool,
     ) -> Request:
         limits = self._engine.limits
+        if timeout is None and max_depth is None and max_entities is None:
+            return Request(self._engine, context, lenient, limits, None, sync)
         if max_depth is not None or max_entities is not None:
             limits = replace(
                 limits,
@@ -138,7 +148,7 @@ class Graph:
             entity = {}
         elif entity.__class__ is not dict and not isinstance(entity, Mapping):
             raise InvalidEntity(entity)
-        function = level.one.get(tuple(entity)) if level.levels.height <= request.limits.max_depth else None
+        function = None if request.limits.is_shallow else level.one.get(tuple(entity))
         if function is None:
             function = request.entrance(level, entity)
         answer: dict[Any, Any] = function(entity, request, None)
@@ -178,6 +188,7 @@ class _QueryCache:
             level = Levels().of(parse(key))
             self._misses += 1
             self._hits -= 1  # the first use of a level is not a hit
+            level.seen_hits = 1
             while len(self._levels) >= self._max_size:
                 self._evict()
             self._levels[key] = level

@@ -71,7 +71,9 @@ class Memory:
             known = self.compact(site)
             first = inputs[0] if inputs else None
             with suppress(TypeError):  # what cannot be a key is not looked for there either
-                known[tuple(inputs) if len(inputs) > 1 and first in known else first] = Full()
+                where = tuple(inputs) if len(inputs) > 1 and first in known else first
+                if where not in known or not known[where]:
+                    known[where] = Full()
                 if site in self._seen:
                     self._seen[site].add(first)
 

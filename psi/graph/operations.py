@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from psi.edn import ReadError
 from psi.graph.errors import InvalidOperation
 from psi.graph.shape import Inputs, Shape, ShapeError, inputs_of, output_of
 
@@ -80,6 +81,7 @@ def resolver(
 
     def declare(function: Function) -> Resolver:
         called = name or _name_of(function)
+        _check_callable(called, function)
         inputs, shape = _declared(called, input, output)
         if chunk is not None and (not batch or isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
             raise InvalidOperation(called, f"chunk needs batch=True and a size of 1 or more, got {chunk!r}")
@@ -107,8 +109,9 @@ def mutation(name: str, *, params: Any = (), output: Any = ()) -> Callable[[Func
     """Declare a mutation under its qualified name. ``params`` and ``output`` describe; they are not enforced."""
 
     def declare(function: Function) -> Mutation:
-        if not isinstance(name, str) or not name.strip():
+        if not isinstance(name, str) or not name or any(c.isspace() or c in "[]{}()\"';:" for c in name):
             raise InvalidOperation(repr(name), "a mutation needs a name such as cart/add")
+        _check_callable(name, function)
         inputs, shape = _declared(name, params, output)
         return Mutation(
             name=str(name),
@@ -148,8 +151,13 @@ def equivalence(one: str, other: str) -> tuple[Resolver, Resolver]:
 def _declared(called: str, needs: Any, gives: Any) -> tuple[Inputs, Shape]:
     try:
         return inputs_of(needs), output_of(gives)
-    except ShapeError as problem:
+    except (ShapeError, ReadError) as problem:
         raise InvalidOperation(called, str(problem)) from None
+
+
+def _check_callable(called: str, function: Any) -> None:
+    if not callable(function):
+        raise InvalidOperation(called, f"expected a function, got {function!r}")
 
 
 def _alias_name(source: str, target: str) -> str:

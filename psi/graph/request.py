@@ -6,11 +6,12 @@ Also the way back from compiled code: an entity that departs from the happy path
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from psi.edn import Map, thaw
 from psi.eql.ast import NO_PARAMS
+from psi.eql.parse import MAX_DEPTH
 from psi.graph.compile import Up
 from psi.graph.emit import UNSET, Departure
 from psi.graph.errors import LimitExceeded
@@ -36,8 +37,10 @@ class Limits:
 
     max_depth: int = 1000  # joins below each other
     max_entities: int = 1_000_000
+    is_shallow: bool = field(init=False, repr=False, compare=False)  # a query may be written deeper than that
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "is_shallow", isinstance(self.max_depth, int) and self.max_depth < MAX_DEPTH)
         for name in ("max_depth", "max_entities"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
@@ -82,8 +85,10 @@ class Request:
     __slots__ = (
         "_envs",
         "_expired",
+        "_glances",
         "_granted",
         "_memory",
+        "_returned",
         "_spent",
         "batches",
         "budget",
@@ -123,6 +128,8 @@ class Request:
             limits.max_entities if expired is None else min(limits.max_entities, _BETWEEN_LOOKS)
         )
         self._spent = 0
+        self._glances = 0
+        self._returned = 0
         self._expired = expired
         self._envs: dict[int, Env] = {}
 
@@ -175,6 +182,21 @@ class Request:
             raise LimitExceeded("timeout", "the request took longer than its timeout", path_of(up))
         self.budget = self._granted = min(limit - self._spent, _BETWEEN_LOOKS if self._expired is not None else limit)
 
+    def spend_on(self, elements: Sequence[Any], up: Up) -> None:
+        """A list is longer than what is left of the budget; but only entities count."""
+        others = sum(not isinstance(element, Mapping) for element in elements)
+        self.budget += others
+        self._returned += others
+        if self.budget < 0:
+            self.spend(up)
+
+    def glance(self, up: Up) -> None:
+        """Look at the clock every few calls."""
+        if self._expired is not None:
+            self._glances += 1
+            if not self._glances % _BETWEEN_GLANCES and self._expired():
+                raise LimitExceeded("timeout", "the request took longer than its timeout", path_of(up))
+
     @property
     def timed(self) -> bool:
         return self._expired is not None
@@ -190,16 +212,13 @@ class Request:
 
     def enter_one(self, level: Level, entity: Mapping[Any, Any], up: Up) -> Any:
         """The answer of one entity; compiled on the first of its shape."""
-        function = level.one.get(tuple(entity))
-        if function is None:
-            function = self.entrance(level, entity)
-        return function(entity, self, up)
+        return self.entrance(level, entity)(entity, self, up)
 
     def entrance(self, level: Level, entity: Mapping[Any, Any]) -> Any:
         """The function for entities like this one, compiled or not."""
-        if level.levels.height > self.limits.max_depth:
+        if self.limits.is_shallow and level.levels.height > self.limits.max_depth:
             return self.engine.framed(level).one  # only frames count how deep they are
-        return self.engine.compiled(level, entity).one
+        return level.one.get(tuple(entity)) or self.engine.compiled(level, entity).one
 
     def enter_list(self, level: Level, elements: list[Any], up: Up) -> list[Any]:
         """The answers of a list that no loop was compiled for yet; the first entity in it decides for which shape one
@@ -210,7 +229,7 @@ class Request:
                 level.answer_list = made.many
             return made.many(elements, self, up)
         out: list[Any] = []
-        self.budget -= sum(isinstance(element, Mapping) for element in elements)
+        self.budget -= len(elements)
         for place, element in enumerate(elements):
             self.other(level, element, (up, place), out)
         return out
@@ -220,7 +239,12 @@ class Request:
         if isinstance(element, Mapping):
             self.budget += 1  # it was counted with the list
             out.append(self.enter_one(level, element, up))
-        elif element is not None:
+            return
+        if self._returned:
+            self._returned -= 1
+        else:
+            self.budget += 1
+        if element is not None:
             out.append(element)
 
     def fetch(self, site: Site, data: dict[str, Any]) -> Any:

@@ -10,7 +10,7 @@ from psi.graph.level import ERRORS
 from psi.graph.select import Entity, SetOf, rebuild, settled
 from psi.graph.shape import Inputs
 
-__all__ = ["ABSENT_KEY", "all_differ", "all_of_size", "cut_input", "input_key"]
+__all__ = ["ABSENT_KEY", "all_differ", "all_of_size", "cut_input", "fits", "input_key"]
 
 
 class _Absent:
@@ -19,6 +19,7 @@ class _Absent:
 
 
 _ABSENT: Final = _Absent()
+ABSENT_KEY: Final = _ABSENT  # how an optional input that is not there stands in a key
 
 # Of these kinds two values are equal exactly when they are the same to EDN: they can be keys as they are. Not so bool
 # and float (1, 1.0 and True are one key to Python), nor the texts that are no strings.
@@ -72,9 +73,18 @@ def _cut_value(value: Any, below: Inputs) -> Any:
 def input_key(data: Mapping[str, Any], inputs: Inputs) -> Any:
     """A hashable name for an input: the value itself for one input, a tuple in declared order for several."""
     if len(inputs) == 1:
-        value = data.get(inputs[0].attribute, _ABSENT)
-        return value if type(value) in _SAFE else kind_key(value)
-    return tuple([kind_key(data.get(item.attribute, _ABSENT)) for item in inputs])
+        value = data.get(inputs[0].attribute, ABSENT_KEY)
+        return value if type(value) in _SAFE else _key(value)
+    return tuple([_key(data.get(item.attribute, ABSENT_KEY)) for item in inputs])
+
+
+def _key(value: Any) -> Any:
+    return value if value is ABSENT_KEY else kind_key(value)
+
+
+def fits(element: Any, keys: tuple[Any, ...], relevant: frozenset[str]) -> bool:
+    """Is it an entity that has, of all that is relevant, just these keys?"""
+    return isinstance(element, Mapping) and all((key in element) == (key in keys) for key in relevant)
 
 
 def all_of_size(elements: Sequence[Any], size: int) -> bool:
@@ -95,7 +105,3 @@ def all_differ(elements: Sequence[Any], attribute: str) -> bool:
         return len({element[attribute] for element in elements}) == len(elements)
     except (KeyError, TypeError):
         return False
-
-
-# How an optional input that is not there stands in a key of several.
-ABSENT_KEY: Final = kind_key(_ABSENT)

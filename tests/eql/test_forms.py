@@ -172,6 +172,27 @@ def test_plain_python_data_is_a_query_too(data: Any, text: str) -> None:
     assert parse(data) == parse(text)
 
 
+def test_a_colon_before_a_name_is_allowed_as_it_is_in_the_declaration_of_an_operation() -> None:
+    assert parse([":a", {":b": [":c"]}]) == parse("[:a {:b [:c]}]")
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("[(:a {:x 1})]", "[(:a {:x true})]"),
+        ("[(:a {:x 1})]", "[(:a {:x 1.0})]"),
+        ("[(:a {:x [1]})]", "[(:a {:x (1)})]"),
+        ("[(:a {:x [1]})]", "[(:a {:x [true]})]"),
+        ('[(:a {:x "b"})]', "[(:a {:x :b})]"),
+        ("[{[:a 1] [:b]}]", "[{[:a true] [:b]}]"),
+        ("[{:a {:b [[:c 0]]}}]", "[{:a {:b [[:c false]]}}]"),
+    ],
+)
+def test_queries_that_ask_for_different_things_are_never_equal(one: str, other: str) -> None:
+    assert parse(one) != parse(other)
+    assert len({parse(one), parse(other)}) == 2
+
+
 def test_equal_queries_are_one_key_and_different_ones_are_not() -> None:
     one, same, other = parse("[:a {:b [(:c {:x 1})]}]"), parse("[:a {:b [(:c {:x 1})]}]"), parse("[:a {:b [:c]}]")
     assert one == same
@@ -187,7 +208,14 @@ def test_a_query_is_walked_in_the_order_it_was_written() -> None:
 
 @pytest.mark.parametrize(
     ("text", "is_placeholder"),
-    [("[:>/a]", True), ("[{:>/a [:b]}]", True), ("[:a]", False), ("[:a/b]", False), ("[[:>/a 1]]", False), ("[>/a]", False)],
+    [
+        ("[:>/a]", True),
+        ("[{:>/a [:b]}]", True),
+        ("[:a]", False),
+        ("[:a/b]", False),
+        ("[[:>/a 1]]", False),
+        ("[>/a]", False),
+    ],
 )
 def test_a_placeholder_is_a_keyword_in_the_namespace_of_the_arrow(text: str, is_placeholder: bool) -> None:
     [child] = parse(text)

@@ -76,7 +76,7 @@ TEXT = [
         "invalid query at [0]: params need one join to belong to, found {:a [:b] :c [:d]}",
     ),
     # what is long is cut
-    (f"[{{:a \"{'x' * 100}\"}}]", f'invalid query at [0] :a: {BELOW}, found "{"x" * 58}…'),
+    (f'[{{:a "{"x" * 100}"}}]', f'invalid query at [0] :a: {BELOW}, found "{"x" * 58}…'),
 ]
 
 
@@ -99,6 +99,9 @@ DATA: list[tuple[Any, str]] = [
     ([String("a")], f'invalid query at [0]: {EXPRESSION}, found "a"'),
     ([Char("a")], rf"invalid query at [0]: {EXPRESSION}, found \a"),
     ([1j], f"invalid query at [0]: {EXPRESSION}, found 1j"),
+    ([""], f'invalid query at [0]: {EXPRESSION}, found ""'),
+    (["a b"], f'invalid query at [0]: {EXPRESSION}, found "a b"'),
+    ([{"a b": ["c"]}], f'invalid query at [0]: {EXPRESSION}, found "a b"'),
     ([()], "invalid query at [0]: expected (name {params}), found []"),
     ([{"a": "b"}], f'invalid query at [0] :a: {BELOW}, found "b"'),
     ([{"a": -1}], "invalid query at [0] :a: a recursion limit is 0 or more, found -1"),
@@ -180,33 +183,45 @@ def test_a_query_that_holds_itself_is_refused() -> None:
 
 
 DEEP = "[" * 250 + "]" * 250
+VALUES = "expected EDN values in params and idents"
+TOO_DEEP = f"invalid query at [0]: {VALUES}: a value nested deeper than 200 levels cannot be made hashable"
 
 
 @pytest.mark.parametrize("text", [f"[(:a {{:x {DEEP}}})]", f"[[:a {DEEP}]]", f"[[{DEEP}]]", f"[(m/go {{:x {DEEP}}})]"])
 def test_params_and_idents_that_nest_too_deep_are_a_fault_of_the_query(text: str) -> None:
-    with pytest.raises(QueryError):
+    with pytest.raises(QueryError) as caught:
         parse(text)
+    assert str(caught.value) == TOO_DEEP
 
 
 def test_data_as_deep_as_memory_allows_is_refused_and_does_not_overflow() -> None:
     deep: Any = ()
     for _ in range(100_000):
         deep = (deep,)
-    for query in (deep, [deep], [{"a": deep}], [("a", deep)]):
-        with pytest.raises(QueryError):
+    queries: list[tuple[Any, str]] = [
+        (deep, f"invalid query at [0]: {EXPRESSION}, found a tuple"),
+        ([deep], f"invalid query at [0]: {EXPRESSION}, found a tuple"),
+        ([{"a": deep}], f"invalid query at [0] :a: {BELOW}, found a tuple"),
+        ([("a", deep)], TOO_DEEP),
+        ([("a", {"x": deep})], TOO_DEEP),
+    ]
+    for query, message in queries:
+        with pytest.raises(QueryError) as caught:
             parse(query)
+        assert str(caught.value) == message
 
 
 def test_two_params_that_python_holds_for_one_are_refused_rather_than_lost() -> None:
-    with pytest.raises(QueryError):
+    with pytest.raises(QueryError) as caught:
         parse('[(:a {:x 1 "x" 2})]')
+    assert str(caught.value) == 'invalid query at [0]: two params have one name in {:x 1 "x" 2}'
 
 
-def test_a_param_that_cannot_be_a_part_of_a_key_is_refused() -> None:
-    with pytest.raises(QueryError):
-        parse([("a", {"x": bytearray(b"x")})])
-    with pytest.raises(QueryError):
-        parse([["a", bytearray(b"x")]])
+@pytest.mark.parametrize("query", [[("a", {"x": bytearray(b"x")})], [["a", bytearray(b"x")]]])
+def test_what_cannot_be_a_part_of_a_key_is_refused(query: Any) -> None:
+    with pytest.raises(QueryError) as caught:
+        parse(query)
+    assert str(caught.value) == f"invalid query at [0]: {VALUES}: unhashable type: 'bytearray'"
 
 
 def test_params_may_be_any_mapping() -> None:

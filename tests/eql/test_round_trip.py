@@ -91,7 +91,7 @@ def subqueries(draw: st.DrawFn, depth: int) -> Subquery:
             return draw(trees(depth))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(trees())
 def test_a_query_that_is_written_is_read_as_the_same(query: Query) -> None:
     text = unparse(query)
@@ -126,7 +126,7 @@ def outcome(query: Any) -> Any:
         return error.message
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(values())
 def test_any_edn_value_is_a_query_or_refused_with_a_sentence(value: Any) -> None:
     for text in (dumps(value), dumps([value])):
@@ -142,7 +142,7 @@ def test_any_edn_value_is_a_query_or_refused_with_a_sentence(value: Any) -> None
 fragments = ["[", "]", "{", "}", "(", ")", ":a", ":b/c", "*", "...", "m/go", " ", "1", "-1", '"s"', "nil", "#{", ":>/p"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(fragments), max_size=25).map(" ".join))
 def test_any_text_is_a_query_or_refused_by_the_reader_or_the_parser(text: str) -> None:
     try:

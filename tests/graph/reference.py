@@ -191,7 +191,9 @@ class Filling:
             return Entity(current)
         assert isinstance(child.query, Query)
         fresh = any(isinstance(c, Property | Join) and c.params for c in child.query.children)
-        return self.reference.fill(child.query, self.source if fresh else current)
+        start = Entity(self.source if fresh else current)
+        start.lacking = {}  # that was asked of the entity around it
+        return self.reference.fill(child.query, start)
 
     def check(self, lost: Mapping[str, set[str]]) -> None:
         reach = self.reference.reach(shape_of(self.source))
@@ -219,6 +221,10 @@ class Filling:
                 return lost
         if item.below is None:
             return set()
+        if attribute in self.source and not self.reference.satisfies(
+            shape_of_value(self.source[attribute]), item.below
+        ):
+            return {UNREACHABLE}
         # What is inside is got in the tree itself, where the query sees it too.
         below = item.below
         found = each(self.entity[attribute], lambda element: self.reference.enter_for_input(below, element))
@@ -319,6 +325,10 @@ def is_optional(child: Expression) -> bool:
     return not isinstance(child, Wildcard) and bool(child.params.get(OPTIONAL))
 
 
+def has_params(child: Property | Join) -> bool:
+    return any(name != OPTIONAL for name in child.params)
+
+
 def required(query: Query) -> Iterator[Any]:
     for key, child in last_of_each(query).items():
         if not isinstance(child, Property | Join) or isinstance(child.key, Ident) or child.is_placeholder:
@@ -329,7 +339,7 @@ def required(query: Query) -> Iterator[Any]:
 
 def hoisted(query: Query, inside: bool = False) -> Iterator[str]:
     for child in last_of_each(query).values():
-        if not isinstance(child, Property | Join) or not isinstance(child.key, str) or (inside and child.params):
+        if not isinstance(child, Property | Join) or not isinstance(child.key, str) or (inside and has_params(child)):
             continue
         if not child.is_placeholder:
             yield child.key

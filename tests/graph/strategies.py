@@ -374,12 +374,14 @@ def _rule(dice: Dice, failing: bool, adding: bool, tales: bool) -> Rule:
     output = dice.some([*LOCAL[1:], *GLOBAL, *JOINS], 1, 3)
     # Mostly upwards, so that much is reachable; sometimes anything, so that there are cycles.
     highest = min((LOCAL.index(a) for a in output if a in LOCAL), default=6)
-    inputs = LOCAL if dice.chance(25) else LOCAL[: max(1, highest)]
+    # Not in tales: what an optional input brings on a way that leads in a circle depends on where one begins.
+    lower = LOCAL[: max(1, highest)]
+    inputs = LOCAL if not tales and dice.chance(25) else lower
     known = any(attribute in LOCAL for attribute in output)
     required = dice.some(inputs, 1 if known else 0, 2)
-    if dice.chance(20):
+    if dice.chance(20) and not (tales and known):
         required = (*required, dice.one([*GLOBAL, *([] if tales else JOINS)]))
-    others = [a for a in [*LOCAL, *GLOBAL] if a not in required and a not in output]
+    others = [a for a in (lower if tales else [*LOCAL, *GLOBAL]) if a not in required and a not in output]
     optional = dice.some(others, 1, 2) if dice.chance(30) else ()
     batch = dice.chance(30)
     chunk = dice.one([None, 1, 2]) if batch else None
@@ -424,7 +426,8 @@ def _sum(dice: Dice) -> Rule:
         spec: list[Any] = [f"?{a}" if dice.chance(25) else a for a in dice.some([*LOCAL, *GLOBAL], 0, 2)]
         if dice.chance(20):
             spec.append({dice.one(DATA): list(dice.some(LOCAL, 0, 2))})
-        inside.append((f"?{attribute}" if dice.chance(20) else attribute, spec))
+        # Optional ones of data only: whether one that cannot be planned is there all the same is a matter of order.
+        inside.append((f"?{attribute}" if attribute in DATA and dice.chance(30) else attribute, spec))
     required = dice.some(LOCAL[:3], 0, 1)
     return Rule(
         name="",
@@ -475,6 +478,7 @@ class Asking:
     """What queries may be made of."""
 
     wildcards: bool = True
+    unions: bool = True
     unknown: bool = True
     calls: bool = True
     attributes: tuple[str, ...] = (*LOCAL, *GLOBAL)
@@ -491,13 +495,19 @@ def _query(dice: Dice, asking: Asking, depth: int) -> Query:
 
 
 def _as_query(children: list[Expression]) -> Query:
-    """Every placeholder once: whether mutations in one that another replaces are run is nobody's promise."""
-    placeholders: dict[Any, Expression] = {}
+    """Every placeholder and every ident once: whether mutations in one that another replaces are run is nobody's
+    promise, and a Python map cannot tell the idents [:a0 1] and [:a0 true] apart."""
+    last: dict[Any, Expression] = {}
     for child in children:
-        if isinstance(child, Property | Join) and child.is_placeholder:
-            placeholders[child.key] = child
-    kept = (c for c in children if not isinstance(c, Property | Join) or placeholders.get(c.key, c) is c)
-    return Query(tuple(kept))
+        if isinstance(child, Property | Join) and (child.is_placeholder or isinstance(child.key, Ident)):
+            last[_loosely(child)] = child
+    return Query(tuple(child for child in children if last.get(_loosely(child), child) is child))
+
+
+def _loosely(child: Expression) -> Any:
+    if not isinstance(child, Property | Join):
+        return None
+    return child.key.as_key() if isinstance(child.key, Ident) else child.key
 
 
 def _expression(dice: Dice, asking: Asking, depth: int) -> Expression:
@@ -546,7 +556,7 @@ def _join(dice: Dice, asking: Asking, depth: int, form: str, params: Map) -> Joi
     if form == "kids":
         below = _query(dice, asking, depth) if dice.chance(20) else dice.one([Recursion(), *map(Recursion, range(3))])
         return Join("kids", below, params)
-    if dice.chance(20):
+    if asking.unions and dice.chance(20):
         names = dice.some(["a0", "a2", "a5", "g0", "d0"], 1, 3)
         below = Union(tuple((name, _query(dice, asking, depth)) for name in names))
     else:

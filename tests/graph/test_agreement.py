@@ -132,7 +132,8 @@ def test_values_come_from_the_right_resolver_with_the_right_input(
     agrees_with_reference(world, query, entity, lenient=lenient)
 
 
-SUMMING = Asking(attributes=(*SUMS, *SUMS, "a0", "a4", "a5"), unknown=False)
+# No unions: whether a resolver sees an entity that no branch of the query fits depends on who was first.
+SUMMING = Asking(attributes=(*SUMS, *SUMS, "a0", "a4", "a5"), unions=False, unknown=False)
 
 
 @SOME

@@ -86,6 +86,7 @@ def test_entities_below_are_planned_when_they_are_reached(build: Build, told: Re
 
 
 def test_what_a_resolver_did_not_return_is_missing(build: Build, told: Recorder) -> None:
+    nothing: Any
     for nothing in ({}, None):
         error = refusal(build(told.resolver("b", ["a"], ["b", "c"], nothing)), "[:b :a :c]", {"a": 1})
         assert isinstance(error, AttributeMissing)
@@ -138,6 +139,14 @@ def test_where_something_is_missing_is_a_path_from_the_root(build: Build, told: 
         assert error.message == (
             f"required attributes are missing at {path}:\n- :name: resolver name did not return it"
         )
+
+
+@pytest.mark.parametrize("shape", [{"id": 1}, {"id": 1, "x": 2}, {"name": 1}])
+def test_a_place_in_a_path_counts_what_the_answer_drops(build: Build, told: Recorder, shape: dict[str, Any]) -> None:
+    name = told.resolver("name", ["id"], ["name"], lambda data: {"name": 1} if data["id"] else {})
+    rows = [shape, None, 5, None, {"id": 0}]
+    assert refusal(build(name), "[{:l [:name]}]", {"l": rows}).facts()["path"] == Vector((Keyword("l"), 4))
+    assert refusal(build(name), "[{:l [:nobody]}]", {"l": [None, {}]}).facts()["path"] == Vector((Keyword("l"), 1))
 
 
 def test_a_symbol_is_no_attribute_and_no_call(build: Build, told: Recorder) -> None:
@@ -395,6 +404,7 @@ def test_a_resolver_that_raised_is_listed_with_what_it_raised(build: Build, told
 
 
 def test_a_resolver_that_was_silent_is_listed_as_such(build: Build, told: Recorder) -> None:
+    nothing: Any
     for nothing in ({}, None):
         graph = build(told.resolver("b", ["a"], ["b"], nothing))
         message = "resolver b did not return it"

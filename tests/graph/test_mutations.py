@@ -48,7 +48,7 @@ def test_a_mutation_gets_its_params_as_plain_data_and_nothing_of_the_entity(buil
 
 
 def test_a_mutation_may_keep_and_change_the_params_it_was_given(build: Build) -> None:
-    kept = []
+    kept: list[Any] = []
 
     @mutation("m/keep")
     def keep(env: Env, params: Any) -> Any:

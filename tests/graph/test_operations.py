@@ -221,10 +221,10 @@ def test_an_output_that_cannot_be_read_is_refused_by_the_name_of_its_resolver(de
     assert refusal(lambda: resolver(name="r", output=declared)(answer)) == message
 
 
-@pytest.mark.parametrize("declared", ["[:a", "[:a] :b", '[#foo "a"]'])
-def test_edn_that_cannot_be_read_is_refused_by_the_name_of_its_resolver(declared: str) -> None:
-    assert refusal(lambda: resolver(name="r", output=declared)(answer)).startswith("r: ")
-    assert refusal(lambda: resolver(name="r", input=declared, output=["a"])(answer)).startswith("r: ")
+def test_edn_that_cannot_be_read_is_refused_by_the_name_of_its_resolver() -> None:
+    message = "r: line 1, column 6: expected the end of the text, found :b"
+    assert refusal(lambda: resolver(name="r", output="[:a] :b")(answer)) == message
+    assert refusal(lambda: resolver(name="r", input="[:a] :b", output=["a"])(answer)) == message
 
 
 BAD_OPTIONS: list[tuple[dict[str, Any], str]] = [
@@ -245,8 +245,9 @@ def test_an_option_that_makes_no_sense_is_refused(options: dict[str, Any], messa
 
 
 def test_what_cannot_be_called_is_no_resolver_and_no_mutation() -> None:
-    assert refusal(lambda: resolver(name="r", output=["a"])(5)).startswith("r: ")  # type: ignore[arg-type]
-    assert refusal(lambda: mutation("m/go")(5)).startswith("m/go: ")  # type: ignore[arg-type]
+    function: Any = 5
+    assert refusal(lambda: resolver(name="r", output=["a"])(function)) == "r: expected a function, got 5"
+    assert refusal(lambda: mutation("m/go")(function)) == "m/go: expected a function, got 5"
 
 
 def test_a_refusal_carries_its_facts() -> None:
@@ -283,14 +284,9 @@ def test_the_name_of_a_mutation_becomes_a_plain_string(name: str) -> None:
     assert mutation(name)(answer).name == "cart/add"
 
 
-@pytest.mark.parametrize("name", ["", " ", None, 5])
-def test_a_mutation_without_a_name_is_refused(name: Any) -> None:
+@pytest.mark.parametrize("name", ["", " ", None, 5, "cart add", "(cart/add", ":cart/add", "[x]"])
+def test_a_mutation_that_no_query_could_name_is_refused(name: Any) -> None:
     assert refusal(lambda: mutation(name)(answer)) == f"{name!r}: a mutation needs a name such as cart/add"
-
-
-@pytest.mark.parametrize("name", ["cart add", "(cart/add", ":cart/add", "[x]"])
-def test_a_mutation_that_no_query_could_name_is_refused(name: str) -> None:
-    assert name in refusal(lambda: mutation(name)(answer))
 
 
 def test_a_mutation_whose_params_or_output_cannot_be_read_is_refused() -> None:
@@ -339,7 +335,8 @@ def test_an_alias_of_nothing_is_refused() -> None:
 def test_a_graph_takes_operations_and_lists_of_them_at_any_depth() -> None:
     a = resolver(output=["a"], name="a")(answer)
     go = mutation("m/go")(answer)
-    graph = Graph([[a, (go,)], equivalence("a", "b")])
+    nested: list[Any] = [[a, (go,)], equivalence("a", "b")]
+    graph = Graph(nested)
     assert list(graph.index.resolvers) == ["a", "-unqualified/a->b--alias", "-unqualified/b->a--alias"]
     assert list(graph.index.mutations) == ["m/go"]
     assert repr(graph) == "<Graph of 3 resolvers and 1 mutations>"
