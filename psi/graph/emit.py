@@ -22,7 +22,7 @@ from typing import Any, Final
 from psi.edn import List, Map, Vector
 from psi.graph.level import Level
 from psi.graph.plan import Plan, Step
-from psi.graph.values import ABSENT_KEY, all_differ, all_of_size, fits
+from psi.graph.values import ABSENT_KEY, all_differ, all_of_size, fits, place_of
 
 __all__ = ["UNSET", "Departure", "Full", "Odd", "Task", "write_module"]
 
@@ -137,7 +137,7 @@ def _write_one(module: _Module, task: Task, inliner: Inliner) -> str:
 def _write_many(module: _Module, task: Task, inliner: Inliner) -> str:
     function = _Function(module, "many(xs, run, up)")
     function.count("xs", "up")
-    body = _Body(function, task, inliner, "", "many", "up, len(out)")
+    body = _Body(function, task, inliner, "", "many", "up, place_of(xs, x, len(out))")
     batch = body.next_batch(-1)
     body.at_once()
     function.line("out = []")
@@ -187,6 +187,7 @@ class _Module:
             "all_differ": all_differ,
             "all_of_size": all_of_size,
             "fits": fits,
+            "place_of": place_of,
         }
         self._names: dict[int, str] = {}
 
@@ -775,7 +776,8 @@ class _Body:
         self._function.count(value, up)
         self._line(f"out{suffix} = []")
         self._line(f"add{suffix} = out{suffix}.append")
-        body = _Body(self._function, inner, self._inliner, suffix, "inline", f"{up}, len(out{suffix})")
+        place = f"place_of({value}, x{suffix}, len(out{suffix}))"
+        body = _Body(self._function, inner, self._inliner, suffix, "inline", f"{up}, {place}")
         body.look_ahead(value)
         with self._function.block(f"for x{suffix} in {self._function.in_time(value, up)}:"):
             body.entity(-1)

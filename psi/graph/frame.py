@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from psi.edn import List, thaw
+from psi.edn import List, kind_key, thaw
 from psi.eql import Call
 from psi.errors import Failed, PsiError
 from psi.graph.blame import all_failed, lenient_errors, missing_details
@@ -558,10 +558,10 @@ class Frame:
         self.done |= 1 << place
         self.spent.add(resolver)
         entity = self.entity
-        descents = self.descents
+        descents, joins = self.descents, self.level.joins
         for key, item in value.items():
-            # A value that is entered is taken anew, any other is kept as it first came.
-            if key in descents:
+            # A value that the query enters is taken anew, any other is kept as it first came.
+            if key in descents and (key in joins or key not in entity):
                 entity.ready.pop(key, None)
                 entity[key] = self._enter(key, descents[key], item, children)
             elif key not in entity:
@@ -730,10 +730,7 @@ def _failed(kind: Callable[..., Failed], name: str, error: Exception, path: Path
 
 
 def _same_items(one: Frame, other: Frame) -> bool:
-    try:
-        return frozenset(one.source.items()) == frozenset(other.source.items())
-    except TypeError:
-        return False  # what holds lists or maps would have to be compared to any depth
+    return one.source.keys() == other.source.keys() and kind_key(one.source) == kind_key(other.source)
 
 
 _UNPLANNED: Final = Plan((), {}, None, {})

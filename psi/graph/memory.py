@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
+from psi.edn import kind_key
 from psi.graph.emit import UNSET, Full
 from psi.graph.level import Site
 from psi.graph.values import ABSENT_KEY
@@ -52,15 +53,14 @@ class Memory:
 
     def _recall_compact(self, site: Site, inputs: list[Any]) -> tuple[Any, ...] | None:
         found = self.compact(site)
-        if not all(type(value) in (int, str) or value is ABSENT_KEY for value in inputs):
-            return None
         if len(inputs) == 1 == len(site.compact):
-            value = found.get(inputs[0], UNSET)
+            value = found.get(inputs[0], UNSET) if type(inputs[0]) in (int, str) or inputs[0] is ABSENT_KEY else UNSET
             return None if value is UNSET or value.__class__ is Full else (value,)
-        for key in (inputs[0] if inputs else None, tuple(inputs)):
-            entry = found.get(key, ())
-            if entry and all(a == b and type(a) is type(b) for a, b in zip(entry, inputs, strict=False)):
-                return tuple(entry[len(inputs) :])
+        with suppress(TypeError):  # what cannot be a key was not kept here
+            for key in (inputs[0] if inputs else None, tuple(inputs)):
+                entry = found.get(key, ())
+                if entry and all(_same(a, b) for a, b in zip(entry, inputs, strict=False)):
+                    return tuple(entry[len(inputs) :])
         return None
 
     def remember(self, site: Site, data: Mapping[str, Any], key: Any, value: Any) -> None:
@@ -98,3 +98,7 @@ class Memory:
 
     def forget(self, site: Site, key: Any) -> None:
         self.whole(site).pop(key, None)
+
+
+def _same(one: Any, other: Any) -> bool:
+    return type(one) is type(other) and (one is other or kind_key(one) == kind_key(other))

@@ -10,7 +10,7 @@ from psi.graph.level import ERRORS
 from psi.graph.select import Entity, SetOf, rebuild, settled
 from psi.graph.shape import Inputs
 
-__all__ = ["ABSENT_KEY", "all_differ", "all_of_size", "cut_input", "fits", "input_key"]
+__all__ = ["ABSENT_KEY", "all_differ", "all_of_size", "cut_input", "fits", "input_key", "place_of"]
 
 
 class _Absent:
@@ -80,6 +80,12 @@ def input_key(data: Mapping[str, Any], inputs: Inputs) -> Any:
 
 def _key(value: Any) -> Any:
     return value if value is ABSENT_KEY else kind_key(value)
+
+
+def place_of(elements: Sequence[Any], element: Any, at_least: int) -> int:
+    """Where an element stands in its list; what was dropped before it counts."""
+    places = range(at_least, len(elements))
+    return next((place for place in places if elements[place] is element), at_least)
 
 
 def fits(element: Any, keys: tuple[Any, ...], relevant: frozenset[str]) -> bool:

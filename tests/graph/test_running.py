@@ -693,9 +693,13 @@ def test_equal_children_that_are_no_ancestors_are_no_circle(build: Build) -> Non
     assert build().query_now("[:id {:kids ...}]", data) == data
 
 
-def test_a_child_that_only_resembles_its_ancestor_is_no_circle(build: Build) -> None:
+def test_a_child_that_only_resembles_its_ancestor_is_no_circle(build: Build, told: Recorder) -> None:
     data = {"id": 1, "kids": {"id": True, "kids": {"id": 1.0, "kids": {"id": 1}}}}
     assert build().query_now("[:id {:kids ...}]", data) == data
+    after = told.resolver(
+        "after", ["id"], [{"next": ["id"]}], lambda data: {"next": {"id": 1} if data["id"] is True else None}
+    )
+    assert build(after).query_now("[:id {:next ...}]", {"id": True}) == {"id": True, "next": {"id": 1, "next": None}}
 
 
 # -- 9 optional and nested inputs
@@ -934,20 +938,10 @@ def test_in_a_list_each_entity_falls_back_for_itself(build: Build, told: Recorde
 # -- 12 cache and batch
 
 ALIKE: list[Any] = [
-    1,
-    True,
-    1.0,
-    "a",
-    Keyword("a"),
-    Symbol("a"),
-    "1",
-    None,
-    0,
-    False,
-    [1],
-    [True],
-    {"n": 1},
-    {"n": 1.0},
+    *(1, True, 1.0, "1", 0, False, None),
+    *("a", Keyword("a"), Symbol("a")),
+    *([1], [True], (1.0,), List((1,))),
+    *({"n": 1}, {"n": 1.0}, frozenset({1}), frozenset({True})),
 ]
 
 
@@ -981,6 +975,17 @@ def test_inputs_that_only_python_holds_for_equal_are_asked_apart(
     assert [entity["b"] for entity in found] == [repr(value) for value in ALIKE] * 2
     asked = told.inputs("b")
     assert len(asked[0] if batch else asked) == len(ALIKE)
+
+
+@pytest.mark.parametrize("more", [{}, {"k": 0}])
+def test_entities_of_other_shapes_share_what_is_remembered(build: Build, told: Recorder, more: dict[str, Any]) -> None:
+    graph = build(told.resolver("b", ["a", *more], ["b", "c"], lambda data: {"b": repr(data["a"]), "c": 0}))
+    for value in ALIKE:
+        told.calls.clear()
+        one: dict[str, Any] = {"a": value, **more}
+        rows = [one, one | {"c": 1}, one | {"x": 1}, one | {"b": 1}, one]
+        assert [row["c"] for row in graph.query_now("[{:l [:b :c]}]", {"l": rows})["l"]] == [0, 1, 0, 0, 0]
+        assert told.counts == {"b": 1}, value
 
 
 def test_an_input_that_is_absent_is_not_one_that_is_nil(build: Build, told: Recorder) -> None:
