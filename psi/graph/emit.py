@@ -536,7 +536,8 @@ class _Body:
                 if len(inputs) < 2:
                     self._line("else: raise Odd")
                     return
-                self._line("elif h.__class__ is Full: raise Odd")
+                deep = " or ".join(f"{name}.__class__ in DEEP" for name in inputs)
+                self._line(f"elif h.__class__ is Full or {deep}: raise Odd")
                 with self._function.block("else:"):
                     self._line(f"k = ({', '.join(inputs)})")
                     with self._function.block(f"if k not in {cache}:"):
