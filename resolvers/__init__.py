@@ -1,7 +1,20 @@
 """What psi's own graph knows, one small module per attribute namespace.
 
-Declares attributes and the resolvers that provide them, on top of ``psi.graph`` and read models. Never starts a task,
-never writes, and sees neither the engine nor a face. The first namespaces arrive with the service they describe.
+Declares attributes, the resolvers that provide them and the mutations that change things, on top of ``psi.graph`` and
+read models. A mutation hands a command on; nothing here starts a task, writes, or sees the engine or a face.
 """
 
-__all__: list[str] = []
+from typing import Final
+
+from psi.graph import Operation
+from psi.graph.attributes import Attributes
+from resolvers import graph, run, scheduler, session, system
+from resolvers.context import Context
+
+__all__ = ["ATTRIBUTES", "OPERATIONS", "ROOT_SEEDS", "Context"]
+
+_MODULES: Final = (scheduler, session, run, graph, system)
+
+ATTRIBUTES: Final = Attributes(attribute for module in _MODULES for attribute in module.ATTRIBUTES)
+OPERATIONS: Final[tuple[Operation, ...]] = tuple(operation for module in _MODULES for operation in module.OPERATIONS)
+ROOT_SEEDS: Final = graph.ROOT_SEEDS

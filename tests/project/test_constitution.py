@@ -19,7 +19,21 @@ import pytest
 import psi
 
 ROOT = Path(__file__).resolve().parents[2]
-PUBLIC = ("psi", "psi.errors", "psi.edn", "psi.eql", "psi.graph", "resolvers", "tool")
+PUBLIC = (
+    "psi",
+    "psi.agents",
+    "psi.core",
+    "psi.edn",
+    "psi.engine",
+    "psi.eql",
+    "psi.errors",
+    "psi.graph",
+    "psi.runtime",
+    "psi.service",
+    "psi.store",
+    "resolvers",
+    "tool",
+)
 PINS = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
 
 # Taken apart so that this file does not contain them itself.

@@ -1,0 +1,102 @@
+"""Everything that can be done, as values: what each face makes of its request before anything happens.
+
+Values may still be wrong in them: a command is checked where it is carried out, so that every face refuses alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+__all__ = [
+    "NOBODY",
+    "Caller",
+    "CancelSchedule",
+    "CloseSession",
+    "Command",
+    "CreateSchedule",
+    "CreateSession",
+    "ListSchedules",
+    "ListSessions",
+    "ShowSession",
+    "StopRun",
+    "SubmitPrompt",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Who asks: the session that a call comes from, and whether it is the agent of a running turn."""
+
+    session: str | None = None
+    is_agent: bool = False
+
+
+NOBODY = Caller()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSchedule:
+    kind: Any
+    message: Any
+    delay_ms: Any = None
+    at: Any = None
+    label: Any = None
+    session_config: Any = None
+    session: Any = None  # None: the caller's own; likewise below
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListSchedules:
+    session: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CancelSchedule:
+    schedule_id: Any
+    session: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateSession:
+    name: Any = None
+    config: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListSessions:
+    pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShowSession:
+    session: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubmitPrompt:
+    message: Any
+    session: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRun:
+    session: Any = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloseSession:
+    session: Any = None
+
+
+Command: TypeAlias = (
+    CreateSchedule
+    | ListSchedules
+    | CancelSchedule
+    | CreateSession
+    | ListSessions
+    | ShowSession
+    | SubmitPrompt
+    | StopRun
+    | CloseSession
+)

@@ -1,0 +1,426 @@
+"""What a session is told to be: its model, prompts, skills and tools, read from data with every problem at once.
+
+One reader for all: a schedule's ``session-config``, a new session's ``config`` and the check that a client may ask for
+beforehand. Keys and values come from EDN or from JSON, so a keyword may arrive as its text. Knows no runtime; which
+tools exist is an argument.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from difflib import get_close_matches
+from typing import Any, Final
+
+from psi.core.clock import read_instant
+from psi.core.errors import ConfigInvalid
+from psi.core.message import ROLES, Message, says
+from psi.edn import Keyword, Map, ReadError, WriteError, dumps, freeze, loads, thaw
+
+__all__ = [
+    "BREAKPOINTS",
+    "CONFIG_KEYS",
+    "NO_CONFIG",
+    "THINKING_LEVELS",
+    "Key",
+    "Model",
+    "Problem",
+    "SessionConfig",
+    "key_name",
+    "read_config",
+    "shown",
+]
+
+THINKING_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh")
+BREAKPOINTS: Final = ("system", "tools")
+_LONGEST_NAME: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong: where, what is accepted there, and what came."""
+
+    path: str
+    expected: str
+    got: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: expected {self.expected}, got {self.got}"
+
+    def as_data(self) -> dict[str, Any]:
+        return {"path": self.path, "expected": self.expected, "got": self.got, "message": str(self)}
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    provider: str
+    id: str
+
+    def __str__(self) -> str:
+        return f"{self.provider}:{self.id}"
+
+    def as_data(self) -> dict[str, Any]:
+        return {"provider": self.provider, "id": self.id}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionConfig:
+    """A config that was read; None and empty stand for what was not said."""
+
+    session_name: str | None = None
+    system_prompt: str | None = None
+    developer_prompt: str | None = None
+    developer_prompt_source: Keyword | None = None
+    model: Model | None = None
+    thinking_level: Keyword | None = None
+    skills: tuple[Map, ...] = ()
+    tool_ids: tuple[str, ...] | None = None  # None: every tool there is
+    preloaded_messages: tuple[Message, ...] = ()
+    cache_breakpoints: frozenset[Keyword] = frozenset()
+    prompt_component_selection: Map | None = None
+
+    def as_data(self) -> dict[str, Any]:
+        """The config as data that reads back to the same config."""
+        found: dict[str, Any] = {}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value != each.default:
+                found[each.name.replace("_", "-")] = _plain(value)
+        return found
+
+    def summary(self) -> dict[str, Any]:
+        """What may be shown of it anywhere: counts and flags, never a prompt or a message."""
+        return {
+            "session-name": self.session_name,
+            "model": self.model.as_data() if self.model else None,
+            "thinking-level": self.thinking_level,
+            "skill-count": len(self.skills),
+            "tool-count": len(self.tool_ids or ()),
+            "has-system-prompt?": bool(self.system_prompt),
+            "has-developer-prompt?": bool(self.developer_prompt),
+            "preloaded-message-count": len(self.preloaded_messages),
+            "has-prompt-component-selection?": self.prompt_component_selection is not None,
+        }
+
+
+NO_CONFIG: Final = SessionConfig()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Model | Message):
+        return value.as_data()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return thaw(value)
+
+
+@dataclass(slots=True)
+class _Report:
+    """What is being read, and what was found wrong with it so far."""
+
+    tools: Collection[str]
+    problems: list[Problem] = field(default_factory=list)
+
+    def expect(self, path: str, expected: str, value: Any) -> None:
+        self.problems.append(Problem(path, expected, shown(value)))
+
+
+Read = Callable[[_Report, str, Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a config: its name, what it takes in words, and who reads it."""
+
+    name: str
+    takes: str
+    read: Read = field(repr=False)
+
+
+def read_config(value: Any, *, tools: Collection[str], who: str = "scheduler") -> SessionConfig:
+    """Read a config from a map, or from an EDN string of one. Raises ConfigInvalid with all problems together."""
+    if isinstance(value, str) and not isinstance(value, Keyword):
+        try:
+            value = loads(value)
+        except ReadError as problem:
+            raise ConfigInvalid([Problem("", "a map, or an EDN string of one", str(problem))], (), who) from None
+    if not isinstance(value, Mapping):
+        raise ConfigInvalid([Problem("", "a map, or an EDN string of one", shown(value))], (), who)
+    report = _Report(tools)
+    read: dict[str, Any] = {}
+    unsupported: list[str] = []
+    for key, item in value.items():
+        name = key_name(key)
+        known = _BY_NAME.get(name)
+        if known is None:
+            unsupported.append(name)
+            report.problems.append(Problem(name, _nearest_key(name), shown(item)))
+        elif known.name in read:
+            report.expect(known.name, "one value", item)
+        else:
+            # nil says the same as leaving the key out.
+            read[known.name] = None if item is None else known.read(report, known.name, item)
+    if report.problems:
+        raise ConfigInvalid(report.problems, sorted(unsupported), who)
+    return SessionConfig(**{name.replace("-", "_"): item for name, item in read.items() if item is not None})
+
+
+def _nearest_key(name: str) -> str:
+    near = get_close_matches(name, [key.name for key in CONFIG_KEYS], n=1)
+    return f"a supported key (did you mean `{near[0]}`?)" if near else "a supported key"
+
+
+def key_name(key: Any) -> str:
+    """The kebab-case name that a key stands for, however it was written."""
+    return (str(key) if isinstance(key, str) else shown(key)).removeprefix(":").replace("_", "-")
+
+
+def shown(value: Any, limit: int = 60) -> str:
+    """A value as people recognise it, cut short."""
+    try:
+        text = dumps(value)
+    except WriteError:
+        text = repr(value)
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+# -- one reader for each kind of value; each returns the normal form, or None after a report
+
+
+def _word(value: Any) -> str | None:
+    """The name a keyword has, also where JSON made it a string."""
+    return str(value).removeprefix(":") if isinstance(value, str) else None
+
+
+def _text(report: _Report, path: str, value: Any) -> str | None:
+    if _is_text(value):
+        return str(value)
+    report.expect(path, "a string", value)
+    return None
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and not isinstance(value, Keyword)
+
+
+def _name(report: _Report, path: str, value: Any) -> str | None:
+    if _is_text(value) and value.strip() and len(value) <= _LONGEST_NAME:
+        return str(value)
+    report.expect(path, f"a non-blank string of at most {_LONGEST_NAME} characters", value)
+    return None
+
+
+def _filled(report: _Report, path: str, value: Any) -> str | None:
+    if _is_text(value) and value.strip():
+        return str(value)
+    report.expect(path, "a non-blank string", value)
+    return None
+
+
+def _keyword(report: _Report, path: str, value: Any) -> Keyword | None:
+    name = _word(value)
+    if name and not any(character.isspace() for character in name):
+        return Keyword(name)
+    report.expect(path, "a keyword such as :explicit", value)
+    return None
+
+
+def _one_of(names: Iterable[str]) -> Read:
+    allowed = tuple(names)
+
+    def read(report: _Report, path: str, value: Any) -> Keyword | None:
+        name = _word(value)
+        if name in allowed:
+            return Keyword(name)
+        report.expect(path, f"one of {' '.join(f':{each}' for each in allowed)}", value)
+        return None
+
+    return read
+
+
+def _vector(expected: str, element: Read) -> Read:
+    def read(report: _Report, path: str, value: Any) -> tuple[Any, ...] | None:
+        if not isinstance(value, list | tuple):
+            report.expect(path, expected, value)
+            return None
+        return tuple(element(report, f"{path}[{place}]", item) for place, item in enumerate(value))
+
+    return read
+
+
+def _set(expected: str, element: Read) -> Read:
+    def read(report: _Report, path: str, value: Any) -> frozenset[Any] | None:
+        if not isinstance(value, set | frozenset | list | tuple):
+            report.expect(path, expected, value)
+            return None
+        places = sorted(value, key=shown) if isinstance(value, set | frozenset) else value
+        return frozenset(element(report, f"{path}[{place}]", item) for place, item in enumerate(places))
+
+    return read
+
+
+def _flag(report: _Report, path: str, value: Any) -> bool | None:
+    if isinstance(value, bool):
+        return value
+    report.expect(path, "true or false", value)
+    return None
+
+
+def _entries(report: _Report, path: str, value: Mapping[Any, Any], readers: Mapping[str, Read]) -> dict[str, Any]:
+    """The values of a map with these keys and no others."""
+    found = {}
+    for key, item in value.items():
+        name = key_name(key)
+        where = f"{path}.{name}"
+        if name in readers:
+            found[name] = readers[name](report, where, item)
+        else:
+            report.expect(where, f"one of the keys {', '.join(readers)}", item)
+    return found
+
+
+def _model(report: _Report, path: str, value: Any) -> Model | None:
+    expected = '{:provider "..." :id "..."} or "provider:id"'
+    if _is_text(value):
+        provider, colon, name = value.partition(":")
+        if colon and provider.strip() and name.strip():
+            return Model(provider.strip(), name.strip())
+    elif isinstance(value, Mapping):
+        found = _entries(report, path, value, {"provider": _filled, "id": _filled})
+        missing = [name for name in ("provider", "id") if name not in found]
+        for name in missing:
+            report.problems.append(Problem(f"{path}.{name}", "a non-blank string", "nothing"))
+        return None if missing or None in found.values() else Model(found["provider"], found["id"])
+    report.expect(path, expected, value)
+    return None
+
+
+def _skill(report: _Report, path: str, value: Any) -> Map | None:
+    if _is_text(value) and value.strip():
+        named: Map = freeze({"name": str(value)})
+        return named
+    if isinstance(value, Mapping):
+        entries = {key_name(key): item for key, item in value.items()}
+        if _filled(report, f"{path}.name", entries.get("name")) is None:
+            return None
+        frozen: Map = freeze(entries)
+        return frozen
+    report.expect(path, 'a skill name or a map such as {:name "..."}', value)
+    return None
+
+
+def _tool(report: _Report, path: str, value: Any) -> str | None:
+    if _is_text(value) and value in report.tools:
+        return str(value)
+    known = ", ".join(sorted(report.tools)) or "none"
+    report.expect(path, f"the id of a tool this runtime has ({known})", value)
+    return None
+
+
+def _message(report: _Report, path: str, value: Any) -> Message | None:
+    if not isinstance(value, Mapping):
+        report.expect(path, "a map with :role and :content", value)
+        return None
+    readers = {"role": _role, "content": _content, "timestamp": _instant}
+    found = _entries(report, path, value, readers)
+    missing = [name for name in ("role", "content") if name not in found]
+    for name in missing:
+        report.problems.append(Problem(f"{path}.{name}", _NEEDED[name], "nothing"))
+    if missing or found["role"] is None or found["content"] is None:
+        return None
+    return Message(role=found["role"], content=found["content"], timestamp=found.get("timestamp"))
+
+
+_NEEDED: Final = {
+    "role": "user, assistant or system",
+    "content": 'a non-empty string or a vector of parts such as {:type :text :text "..."}',
+}
+
+
+def _role(report: _Report, path: str, value: Any) -> str | None:
+    name = _word(value)
+    if name in ROLES:
+        return name
+    report.expect(path, _NEEDED["role"], value)
+    return None
+
+
+def _content(report: _Report, path: str, value: Any) -> tuple[Map, ...] | None:
+    if _is_text(value) and value:
+        return says(str(value))
+    if isinstance(value, list | tuple) and value:
+        return tuple(filter(None, (_part(report, f"{path}[{place}]", item) for place, item in enumerate(value))))
+    report.expect(path, _NEEDED["content"], value)
+    return None
+
+
+def _part(report: _Report, path: str, value: Any) -> Map | None:
+    if not isinstance(value, Mapping):
+        report.expect(path, 'a part such as {:type :text :text "..."}', value)
+        return None
+    entries = {key_name(key): item for key, item in value.items()}
+    kind = _keyword(report, f"{path}.type", entries.get("type"))
+    if kind is None or (kind == "text" and _text(report, f"{path}.text", entries.get("text")) is None):
+        return None
+    frozen: Map = freeze({**entries, "type": kind})
+    return frozen
+
+
+def _instant(report: _Report, path: str, value: Any) -> datetime | None:
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value
+    found = read_instant(value) if _is_text(value) else None
+    if found is None:
+        report.expect(path, "an ISO-8601 UTC instant", value)
+    return found
+
+
+def _selection(report: _Report, path: str, value: Any) -> Map | None:
+    if not isinstance(value, Mapping):
+        report.expect(path, "a map", value)
+        return None
+    names = _vector("a vector of strings", _text)
+    found = _entries(
+        report,
+        path,
+        value,
+        {
+            "components": _set("a set of keywords", _keyword),
+            "tool-names": names,
+            "skill-names": names,
+            "extension-prompt-contributions": names,
+            "agents-md?": _flag,
+        },
+    )
+    frozen: Map = freeze(found)
+    return frozen
+
+
+CONFIG_KEYS: Final = (
+    Key("session-name", f"non-blank string, up to {_LONGEST_NAME} characters", _name),
+    Key("system-prompt", "string", _text),
+    Key("developer-prompt", "string", _text),
+    Key("developer-prompt-source", "keyword, e.g. `:explicit`", _keyword),
+    Key("model", '`{:provider "..." :id "..."}` or `"provider:id"`', _model),
+    Key("thinking-level", " ".join(f"`:{each}`" for each in THINKING_LEVELS), _one_of(THINKING_LEVELS)),
+    Key("skills", "vector of names or of maps such as `{:name ..}`", _vector("a vector of skills", _skill)),
+    Key("tool-ids", "vector of strings, each a tool the runtime has", _vector("a vector of tool ids", _tool)),
+    Key(
+        "preloaded-messages",
+        "vector of `{:role :content [:timestamp]}`; role user, assistant or system",
+        _vector("a vector of messages", _message),
+    ),
+    Key(
+        "cache-breakpoints",
+        f"set of {' '.join(f'`:{each}`' for each in BREAKPOINTS)}",
+        _set("a set of :system and :tools", _one_of(BREAKPOINTS)),
+    ),
+    Key(
+        "prompt-component-selection",
+        "map of `:components` (set), `:tool-names`, `:skill-names`, `:extension-prompt-contributions` (vectors) and "
+        "`:agents-md?` (boolean)",
+        _selection,
+    ),
+)
+_BY_NAME: Final = {key.name: key for key in CONFIG_KEYS}

@@ -1,0 +1,72 @@
+"""What stands in a session's history: messages, where they come from, and how they are told as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from psi.edn import Keyword, Map, freeze, thaw
+
+__all__ = ["ROLES", "SCHEDULED", "USER", "Message", "Scheduled", "says", "text_part"]
+
+ROLES: Final = ("user", "assistant", "system")
+
+# Where a turn comes from. ``recall`` and ``cron`` join here when they arrive.
+USER: Final = Keyword("user")
+SCHEDULED: Final = Keyword("scheduled")
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """The schedule that a message was injected by."""
+
+    schedule_id: str
+    label: str | None
+
+    def as_data(self) -> dict[str, Any]:
+        return {"schedule-id": self.schedule_id, "label": self.label}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Message:
+    """One entry of a history. ``content`` is a sequence of parts, of which ``{:type :text :text ..}`` is the usual."""
+
+    role: str
+    content: tuple[Map, ...]
+    timestamp: datetime | None = None
+    source: Keyword | None = None
+    origin: Scheduled | None = None
+    run_id: str | None = None
+    closure: Keyword | None = None  # how the turn ended, where that was not with an answer
+
+    @property
+    def text(self) -> str:
+        """The text parts alone, as one string."""
+        return "\n".join(str(part["text"]) for part in self.content if part.get("type") == "text")
+
+    def as_data(self) -> dict[str, Any]:
+        """The message as the graph shows it; what it does not have is left out."""
+        found: dict[str, Any] = {"role": self.role, "content": [thaw(part) for part in self.content]}
+        if self.timestamp is not None:
+            found["timestamp"] = self.timestamp
+        if self.source is not None:
+            found["source"] = self.source
+        if self.origin is not None:
+            found.update(self.origin.as_data())
+        if self.run_id is not None:
+            found["run-id"] = self.run_id
+        if self.closure is not None:
+            found["closure"] = self.closure
+        return found
+
+
+def text_part(text: str) -> Map:
+    part: Map = freeze({"type": Keyword("text"), "text": text})
+    return part
+
+
+def says(text: str | Iterable[Mapping[str, Any]]) -> tuple[Map, ...]:
+    """Content from a text, or from parts."""
+    return (text_part(text),) if isinstance(text, str) else tuple(freeze(dict(part)) for part in text)

@@ -1,0 +1,16 @@
+"""Where things happen: the one timer, the one submit path, runs, deliveries and the event bus.
+
+The only room that starts tasks. What may happen is decided in :mod:`psi.core`; here its effects are performed, and what
+came of them goes back as events.
+
+    clock      time as it is, and time that tests move          sessions   who is alive, and in which phase
+    timer      one alarm for everything that is due             runs       submit, drive the agent, close the turn
+    bus        what happened, for whoever listens               scheduler  due → deliver, busy → wait, idle → drain
+"""
+
+from psi.engine.bus import Bus, Event, Subscription
+from psi.engine.clock import SystemClock, VirtualClock
+from psi.engine.engine import Engine
+from psi.engine.runs import Run
+
+__all__ = ["Bus", "Engine", "Event", "Run", "Subscription", "SystemClock", "VirtualClock"]

@@ -1,0 +1,137 @@
+"""Everything that runs, put together: opened once, closed once. What faces call is :mod:`psi.service`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from psi.agents.interface import Agent
+from psi.agents.tools import Tool
+from psi.core import session as machine
+from psi.core.clock import Clock
+from psi.core.config import SessionConfig
+from psi.core.errors import RuntimeClosed
+from psi.core.message import Scheduled
+from psi.core.schedule import Schedule
+from psi.core.session import Close, Provenance, Session
+from psi.engine.bus import Bus
+from psi.engine.ids import new_id
+from psi.engine.runs import Runs
+from psi.engine.scheduler import Scheduler
+from psi.engine.sessions import Sessions
+from psi.store import AddMessages, DeleteSession, SaveSession, Store
+
+__all__ = ["Engine"]
+
+
+class Engine:
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        store: Store,
+        tasks: asyncio.TaskGroup,
+        agent_for: Callable[[Session], Agent],
+        tools: Mapping[str, Tool],
+        worktree: str,
+    ) -> None:
+        self.clock = clock
+        self.store = store
+        self.bus = Bus()
+        self.tools = tools
+        self.worktree = worktree
+        self.started = clock.now()
+        self.sessions = Sessions(clock, self.bus, self._perform)
+        self.runs = Runs(clock, self.bus, store, self.sessions, tasks, agent_for, tools)
+        self.scheduler = Scheduler(
+            clock, self.bus, self.sessions, self.runs, tasks, self._session_for, self.close_session
+        )
+        self._leaving: dict[str, asyncio.Future[None]] = {}
+        self._closed = False
+
+    async def load(self) -> None:
+        """Take up what the store has kept."""
+        for session in await self.store.sessions():
+            self.sessions.add(session)
+
+    async def create_session(
+        self,
+        *,
+        name: str | None = None,
+        config: SessionConfig,
+        worktree: str | None = None,
+        provenance: Provenance | None = None,
+    ) -> Session:
+        """A fresh top-level session, with the messages that its config gives it to begin with."""
+        if self._closed:
+            raise RuntimeClosed
+        now = self.clock.now()
+        session = Session(
+            id=new_id("ses-"),
+            name=name or config.session_name,
+            config=config,
+            worktree=worktree or self.worktree,
+            created_at=now.wall,
+            updated_at=now.wall,
+            provenance=provenance,
+            message_count=len(config.preloaded_messages),
+        )
+        preloaded = tuple(
+            message if message.timestamp else replace(message, timestamp=now.wall)
+            for message in config.preloaded_messages
+        )
+        changes: list[Any] = [SaveSession(session)]
+        if preloaded:
+            changes.append(AddMessages(session.id, preloaded))
+        await self.store.commit(*changes)
+        self.sessions.add(session)
+        return session
+
+    async def close_session(self, session_id: str) -> None:
+        """Cancel what it had planned, stop its run, and when that has left its closure, let the session go."""
+        self.sessions.find(session_id)
+        waiting = self._leaving.get(session_id)
+        if waiting is None:
+            waiting = self._leaving[session_id] = asyncio.get_running_loop().create_future()
+            self.scheduler.drop_all(session_id)
+            self.sessions.step(session_id, Close())
+            try:
+                await waiting
+                await self.store.commit(DeleteSession(session_id))
+                self.sessions.remove(session_id)
+                self.scheduler.agenda.forget(session_id)
+            finally:
+                del self._leaving[session_id]
+        else:
+            await asyncio.shield(waiting)
+
+    async def close(self, grace: float = 4.0) -> None:
+        """Nothing fires afterwards, and every run that was under way has a closure."""
+        self._closed = True
+        self.scheduler.close()
+        await self.runs.close(grace)
+        self.bus.close()
+
+    def _perform(self, effect: machine.Effect) -> None:
+        match effect:
+            case machine.Drain(session_id):
+                self.scheduler.drain(session_id)
+            case machine.StopRun(run_id):
+                self.runs.stop(run_id)
+            case machine.Forget(session_id):
+                waiting = self._leaving.get(session_id)
+                if waiting is not None and not waiting.done():
+                    waiting.set_result(None)
+
+    async def _session_for(self, schedule: Schedule) -> str:
+        """The fresh session of a schedule: where its origin works, but neither its child nor in its way."""
+        assert schedule.config is not None
+        origin = self.sessions.get(schedule.session)
+        created = await self.create_session(
+            config=schedule.config,
+            worktree=origin.worktree if origin else None,
+            provenance=Provenance(schedule.session, Scheduled(schedule.id, schedule.label)),
+        )
+        return created.id

@@ -1,0 +1,286 @@
+"""The one way in: an input becomes a turn, the turn a run, and the run always leaves a closure.
+
+``start`` reserves the session at once, so that two inputs can never share it; the message is saved before anybody is
+told that it was accepted; the closure is saved before the session is free again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from psi.agents.events import (
+    AgentEvent,
+    CompressionStarted,
+    ContextCompressed,
+    FinalAnswer,
+    TextDelta,
+    ToolFinished,
+)
+from psi.agents.interface import Agent, IterationLimit, TurnContext
+from psi.agents.tools import Tool
+from psi.core import turn as turns
+from psi.core.clock import SECOND, Alarm, Clock
+from psi.core.errors import RuntimeClosed
+from psi.core.message import Message
+from psi.core.session import CompactionBegan, CompactionEnded, Phase, RunBegan, RunEnded, RunRefused, Session
+from psi.core.turn import Turn
+from psi.engine.bus import Bus
+from psi.engine.ids import new_id
+from psi.engine.sessions import Sessions
+from psi.store import AddMessages, SaveTurn, Store
+
+__all__ = ["Run", "Runs"]
+
+log = logging.getLogger("psi.runs")
+
+# How long an agent that was asked to stop may take to do so by itself.
+_GRACE: Final = 2.0
+
+Told = Callable[[Exception | None], None]
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """A turn while it is running: its task, its stop signal, what it has said so far."""
+
+    turn: Turn
+    message: Message
+    agent: Agent
+    told: Told
+    finished: asyncio.Future[Turn]
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
+    text: list[str] = field(default_factory=list)
+    tool_calls: int = 0
+    final: FinalAnswer | None = None
+    task: asyncio.Task[None] | None = None
+    last_call: Alarm | None = None
+
+    @property
+    def id(self) -> str:
+        return self.turn.id
+
+    @property
+    def session(self) -> str:
+        return self.turn.session
+
+
+class Runs:
+    """The runs there are; at most one for each session."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        bus: Bus,
+        store: Store,
+        sessions: Sessions,
+        tasks: asyncio.TaskGroup,
+        agent_for: Callable[[Session], Agent],
+        tools: Mapping[str, Tool],
+    ) -> None:
+        self._clock = clock
+        self._bus = bus
+        self._store = store
+        self._sessions = sessions
+        self._tasks = tasks
+        self._agent_for = agent_for
+        self._tools = tools
+        self._active: dict[str, Run] = {}
+        self._closed = False
+
+    def __len__(self) -> int:
+        return len(self._active)
+
+    def active(self, run_id: str) -> Run | None:
+        return self._active.get(run_id)
+
+    def start(self, session_id: str, message: Message, told: Told) -> Run:
+        """Begin a turn. Raises where the session is unknown or busy, or where no agent can take it; then nothing has
+        changed. ``told`` hears once: nothing, when the message is saved, or why it could not be."""
+        if self._closed:
+            raise RuntimeClosed
+        session = self._sessions.find(session_id)
+        agent = self._agent_for(session)
+        run_id = new_id("run-")
+        self._sessions.step(session_id, RunBegan(run_id, messages=1))
+        now = self._clock.now()
+        message = replace(message, run_id=run_id, timestamp=now.wall)
+        turn = turns.begin(run_id, message, session=session_id, now=now)
+        run = Run(turn, message, agent, told, asyncio.get_running_loop().create_future())
+        self._active[run_id] = run
+        run.task = self._tasks.create_task(self._carry_out(run), name=run_id)
+        return run
+
+    async def submit(self, session_id: str, message: Message) -> Run:
+        """The same for those who wait until the message is saved."""
+        accepted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def told(error: Exception | None) -> None:
+            if not accepted.done():
+                accepted.set_result(None) if error is None else accepted.set_exception(error)
+
+        run = self.start(session_id, message, told)
+        await accepted
+        return run
+
+    def stop(self, run_id: str) -> bool:
+        """Ask a run to stop. An agent that does not listen is made to after a while."""
+        run = self._active.get(run_id)
+        if run is None or run.final is not None:
+            return False
+        if not run.stop.is_set():
+            run.stop.set()
+            tick = self._clock.now().tick + round(_GRACE * SECOND)
+            run.last_call = self._clock.wake(tick, lambda: _cancel(run))
+        return True
+
+    async def close(self, grace: float) -> None:
+        """Stop every run, and make those that do not stop in time."""
+        self._closed = True
+        for run_id in list(self._active):
+            self.stop(run_id)
+        waiting = [run.task for run in self._active.values() if run.task is not None]
+        if waiting:
+            _, late = await asyncio.wait(waiting, timeout=grace)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    # -- one run
+
+    async def _carry_out(self, run: Run) -> None:
+        try:
+            await self._store.commit(AddMessages(run.session, (run.message,)), SaveTurn(run.turn))
+        except Exception as error:  # noqa: BLE001 – whatever a store raises, the input was not taken
+            self._end(run, RunRefused(run.id, messages=1))
+            run.finished.cancel()
+            run.told(error)
+            return
+        self._bus.publish("run-started", run.session, run.turn.started_at, run.turn)
+        run.told(None)
+        ending = await self._drive(run)
+        if run.last_call is not None:
+            run.last_call.cancel()  # the closure must not be cut off
+        turn, said = turns.step(run.turn, ending, now=self._clock.now())
+        messages = tuple(each.message for each in said)
+        try:
+            await self._store.commit(AddMessages(run.session, messages), SaveTurn(turn))
+        except Exception:
+            # The turn stays open in the store and gets its closure at the next start.
+            log.exception("the closure of a run could not be saved", extra={"run": run.id, "session": run.session})
+            messages = ()
+        run.turn = turn
+        self._bus.publish("run-finished", run.session, self._clock.now().wall, turn)
+        # Whoever waits for the answer finds the session free, unless the next turn has begun by then.
+        self._end(run, RunEnded(run.id, messages=len(messages)))
+        run.finished.set_result(turn)
+
+    def _end(self, run: Run, event: RunEnded | RunRefused) -> None:
+        del self._active[run.id]
+        if run.session in self._sessions:
+            self._sessions.step(run.session, event)
+
+    async def _drive(self, run: Run) -> turns.Event:
+        """Let the agent work, and say how it ended."""
+        try:
+            history = await self._store.messages(run.session)
+            async with aclosing(_generator(run.agent.run(self._context(run, history)))) as events:
+                if not run.stop.is_set():
+                    async for event in events:
+                        self._take(run, event)
+                        if run.stop.is_set() or run.final is not None:
+                            break
+        except IterationLimit as reached:
+            return turns.LimitReached("".join(run.text), reached.limit)
+        except asyncio.CancelledError:
+            if run.task is not None:
+                run.task.uncancel()  # the agent was cut off; the closure is still to come
+            text = "".join(run.text)
+            return turns.Stopped(text) if run.stop.is_set() and not self._closed else turns.Interrupted(text)
+        except Exception as error:
+            if run.stop.is_set() and run.final is None:
+                return turns.Stopped("".join(run.text))
+            log.warning("an agent failed", extra={"run": run.id, "session": run.session}, exc_info=error)
+            return turns.Failed("".join(run.text), type(error).__name__, f"{type(error).__name__}: {error}")
+        if run.final is None and run.stop.is_set():
+            text = "".join(run.text)
+            return turns.Interrupted(text) if self._closed else turns.Stopped(text)
+        final = run.final or FinalAnswer("".join(run.text))
+        return turns.Answered(
+            final.content, final.context_tokens, final.max_context_tokens, final.token_count, run.tool_calls
+        )
+
+    def _take(self, run: Run, event: AgentEvent) -> None:
+        match event:
+            case TextDelta(delta):
+                run.text.append(delta)
+            case FinalAnswer():
+                run.final = event
+            case ToolFinished(is_subagent=False):
+                run.tool_calls += 1
+            case CompressionStarted():
+                self._compaction(run, CompactionBegan())
+            case ContextCompressed():
+                self._compaction(run, CompactionEnded())
+        self._bus.publish("run-event", run.session, self._clock.now().wall, (run.id, event), keep=False)
+
+    def _compaction(self, run: Run, event: CompactionBegan | CompactionEnded) -> None:
+        # An agent may tell of its compression without having begun it, or twice; that is not worth a failed turn.
+        expected = Phase.STREAMING if isinstance(event, CompactionBegan) else Phase.COMPACTING
+        if self._sessions.find(run.session).phase is expected:
+            self._sessions.step(run.session, event)
+
+    def _context(self, run: Run, history: Any) -> TurnContext:
+        session = self._sessions.find(run.session)
+        allowed = session.config.tool_ids
+        tools = self._tools if allowed is None else {name: self._tools[name] for name in allowed}
+        return TurnContext(
+            session=run.session,
+            run=run.id,
+            source=run.turn.source,
+            prompt=run.message.text,
+            history=history,
+            config=session.config,
+            tools=tools,
+            is_stopping=run.stop.is_set,
+            wait=lambda seconds: self._wait(run, seconds),
+        )
+
+    async def _wait(self, run: Run, seconds: float) -> None:
+        """Until the time is over or the run is to stop, by the one clock."""
+        if seconds <= 0 or run.stop.is_set():
+            await asyncio.sleep(0)
+            return
+        over = asyncio.Event()
+        alarm = self._clock.wake(self._clock.now().tick + round(seconds * SECOND), over.set)
+        stopped = asyncio.ensure_future(run.stop.wait())
+        try:
+            waiting = asyncio.ensure_future(over.wait())
+            try:
+                await asyncio.wait((stopped, waiting), return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.cancel()
+        finally:
+            stopped.cancel()
+            alarm.cancel()
+
+
+def _cancel(run: Run) -> None:
+    if run.task is not None:
+        run.task.cancel()
+
+
+async def _generator(events: AsyncIterator[AgentEvent]) -> AsyncGenerator[AgentEvent, None]:
+    """An agent may return any async iterator; this one can be closed, and closes what is below it."""
+    try:
+        async for event in events:
+            yield event
+    finally:
+        close = getattr(events, "aclose", None)
+        if close is not None:
+            await close()

@@ -1,0 +1,57 @@
+"""Who is alive, and in which phase: the one place where a session changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from psi.core import session as machine
+from psi.core.clock import Clock
+from psi.core.errors import SessionNotFound
+from psi.core.session import Session
+from psi.engine.bus import Bus
+
+__all__ = ["Sessions"]
+
+
+class Sessions(Mapping[str, Session]):
+    """The sessions there are. Steps them, tells the bus, and hands on what follows."""
+
+    def __init__(self, clock: Clock, bus: Bus, perform: Callable[[machine.Effect], None]) -> None:
+        self._clock = clock
+        self._bus = bus
+        self._perform = perform
+        self._all: dict[str, Session] = {}
+
+    def __getitem__(self, session_id: str) -> Session:
+        return self._all[session_id]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def find(self, session_id: str) -> Session:
+        found = self._all.get(session_id)
+        if found is None:
+            raise SessionNotFound(session_id)
+        return found
+
+    def add(self, session: Session) -> None:
+        self._all[session.id] = session
+        self._bus.publish("session-created", session.id, self._clock.now().wall, session)
+
+    def remove(self, session_id: str) -> None:
+        gone = self._all.pop(session_id, None)
+        if gone is not None:
+            self._bus.publish("session-closed", session_id, self._clock.now().wall, gone)
+
+    def step(self, session_id: str, event: machine.Event) -> Session:
+        """The session after an event; what follows from it has been set off by then."""
+        now = self._clock.now()
+        session, effects = machine.step(self.find(session_id), event, now=now)
+        self._all[session_id] = session
+        self._bus.publish("session-changed", session_id, now.wall, session)
+        for effect in effects:
+            self._perform(effect)
+        return session

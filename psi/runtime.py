@@ -1,0 +1,112 @@
+"""psi inside a program: everything put together, opened once and closed once.
+
+    async with Psi.open() as psi:
+        created = await psi.tool({"action": "session", "op": "create", "name": "First"})
+
+The one place that knows all the parts; it has no logic of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from psi.agents import Agent, DemoAgent, Tool
+from psi.core.clock import Clock
+from psi.core.commands import Caller
+from psi.core.session import Session
+from psi.engine import Engine, Subscription, SystemClock
+from psi.errors import Refused
+from psi.graph import Operation
+from psi.service import Service
+from psi.store import MemoryStore, Store
+from tool.call import PsiTool
+
+__all__ = ["Psi"]
+
+
+class Psi:
+    """A running psi. Made by :meth:`open`; belongs to one event loop."""
+
+    def __init__(self, engine: Engine, service: Service, tool: PsiTool) -> None:
+        self._engine = engine
+        self._tool = tool
+        self.service = service
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        data: str | os.PathLike[str] | None = None,
+        *,
+        agent: str | Agent | Callable[[Session], Agent] = "demo",
+        tools: Iterable[Tool] = (),
+        operations: Iterable[Operation] = (),
+        clock: Clock | None = None,
+        store: Store | None = None,
+        worktree: str | os.PathLike[str] | None = None,
+    ) -> AsyncIterator[Psi]:
+        """Open a runtime; leaving the block stops its runs, each with a closure, and cancels its schedules.
+
+        ``data`` is the folder for what shall outlive the process. This version keeps everything in memory and leaves
+        the folder alone. ``agent`` answers the turns: ``"demo"``, an agent, or a function that picks one for a session.
+        """
+        clock = clock or SystemClock()
+        known: dict[str, Tool] = {}
+        raised: Exception | None = None
+        async with asyncio.TaskGroup() as tasks:
+            engine = Engine(
+                clock=clock,
+                store=store or MemoryStore(),
+                tasks=tasks,
+                agent_for=_agent_for(agent),
+                tools=known,
+                worktree=os.fspath(worktree) if worktree is not None else str(Path.cwd()),
+            )
+            service = Service(engine, operations)
+            tool = PsiTool(service, clock)
+            for each in (tool.as_tool(), *tools):
+                if each.name in known:
+                    raise ValueError(f"two tools are called {each.name}")
+                known[each.name] = each
+            await engine.load()
+            try:
+                yield cls(engine, service, tool)
+            except Exception as error:  # noqa: BLE001 – kept out of the task group, which would wrap what is the caller's own
+                raised = error
+            finally:
+                await engine.close()
+                await engine.store.close()
+        if raised is not None:
+            raise raised
+
+    async def tool(self, request: Mapping[str, Any] | str, session: str | None = None) -> dict[str, Any]:
+        """Carry out a psi-tool request, given as data or as EDN or JSON text. Never raises for a bad one: the envelope
+        says what was wrong."""
+        return await self._tool(request, Caller(session))
+
+    async def query(
+        self, query: Any, session: str | None = None, *, entity: Mapping[Any, Any] | None = None, lenient: bool = False
+    ) -> dict[Any, Any]:
+        """Ask the graph, from the root of a session. Raises what :meth:`psi.graph.Graph.query` raises."""
+        return await self.service.query(query, Caller(session), entity=entity, lenient=lenient)
+
+    def watch(self, session: str | None = None, *, after: int | None = None) -> Subscription:
+        """What happens, as it happens."""
+        return self.service.watch(session, after=after)
+
+
+def _agent_for(agent: Any) -> Callable[[Session], Agent]:
+    if agent == "demo":
+        agent = DemoAgent()
+    elif isinstance(agent, str):
+        raise Refused(f"unknown agent {agent!r}; this version has: demo")
+    if hasattr(agent, "run"):
+        return lambda _: agent
+    if callable(agent):
+        return agent  # type: ignore[no-any-return]
+    raise Refused(f"an agent has a method `run`, or is a function that gives one for a session; got {agent!r}")

@@ -1,0 +1,63 @@
+"""The changes a store takes and the questions it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from psi.core.message import Message
+from psi.core.session import Session
+from psi.core.turn import Turn
+
+__all__ = ["AddMessages", "Change", "DeleteSession", "SaveSession", "SaveTurn", "Store"]
+
+
+@dataclass(frozen=True, slots=True)
+class SaveSession:
+    """A new session, or a new state of one. Its messages are counted by the store itself."""
+
+    session: Session
+
+
+@dataclass(frozen=True, slots=True)
+class AddMessages:
+    session: str
+    messages: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SaveTurn:
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteSession:
+    """The session with its messages and its run records."""
+
+    session: str
+
+
+Change: TypeAlias = SaveSession | AddMessages | SaveTurn | DeleteSession
+
+
+class Store(Protocol):
+    async def commit(self, *changes: Change) -> None:
+        """Save all of these, in this order, or none of them."""
+        ...
+
+    async def sessions(self) -> Sequence[Session]:
+        """Every session, the oldest first, each idle: who was busy is not a thing to be saved."""
+        ...
+
+    async def messages(self, session: str) -> Sequence[Message]:
+        """A session's history, the oldest first; empty where there is no such session."""
+        ...
+
+    async def turns(self, session: str) -> Sequence[Turn]:
+        """A session's run records that are kept, the oldest first."""
+        ...
+
+    async def turn(self, run: str) -> Turn | None: ...
+
+    async def close(self) -> None: ...

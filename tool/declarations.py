@@ -1,0 +1,153 @@
+"""What psi-tool takes: actions, ops and keys, declared once.
+
+The reader of requests, the JSON schema that agents get, the command line and the reference page are all made from this.
+Which values a key accepts is said in words here and decided where the command is carried out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from psi.core.config import CONFIG_KEYS
+from psi.core.schedule import CAP, MAXIMUM_MS, MINIMUM_MS
+
+__all__ = ["ACTIONS", "DESCRIPTION", "Action", "Key", "Op"]
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key of a request."""
+
+    name: str
+    doc: str
+    schema: Mapping[str, Any] = field(repr=False)
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    name: str
+    doc: str
+    keys: tuple[Key, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """An action has ops, or is one thing itself and has keys."""
+
+    name: str
+    doc: str
+    ops: tuple[Op, ...] = ()
+    keys: tuple[Key, ...] = ()
+
+
+_TEXT: Final = {"type": "string"}
+_MAP: Final = {"type": ["object", "string"]}
+
+_SESSION: Final = Key("session-id", "the session that is meant; left out, the invoking one", _TEXT)
+_CONFIG_DOC: Final = "keys: " + ", ".join(f"`{key.name}`" for key in CONFIG_KEYS)
+
+DESCRIPTION: Final = (
+    "Asks and changes the running psi: schedule a prompt for later, in this session or in a fresh one; list and cancel "
+    "what is scheduled; create, list, show, submit to, stop and close sessions; query the live attribute graph in EQL; "
+    "call one of its mutations. Answers an envelope with psi-tool/overall-status ok or error."
+)
+
+ACTIONS: Final = (
+    Action(
+        "query",
+        "Asks the attribute graph, from the root of the invoking session. A request with `query` and no `action` means "
+        "this one.",
+        keys=(
+            Key(
+                "query",
+                "an EQL vector: EDN text, or EDN data in an EDN request, e.g. `[:psi.scheduler/pending-count]`",
+                {"type": ["string", "array"]},
+                required=True,
+            ),
+            Key("entity", "a map of attributes that the query starts from, or EDN text of one", _MAP),
+        ),
+    ),
+    Action(
+        "mutate",
+        "Calls a mutation of the graph by its name.",
+        keys=(
+            Key("mutation", "its qualified name, e.g. `psi.scheduler/cancel`", _TEXT, required=True),
+            Key("params", "a map of its params, or EDN text of one", _MAP),
+        ),
+    ),
+    Action(
+        "scheduler",
+        "Delayed prompts: one-shot, volatile, in memory. A session sees and cancels its own only.",
+        ops=(
+            Op(
+                "create",
+                "Schedules a prompt. Exactly one of `delay-ms` and `at` is needed. "
+                f"A session has at most {CAP} that are still to come.",
+                (
+                    Key(
+                        "kind",
+                        "`message`: the prompt comes back as a turn of this session, as soon as it is idle; `session`: "
+                        "it opens a fresh top-level session. Never inferred",
+                        {"type": "string", "enum": ["message", "session"]},
+                        required=True,
+                    ),
+                    Key("message", "the prompt, written as a todo for whoever will read it", _TEXT, required=True),
+                    Key(
+                        "delay-ms",
+                        f"milliseconds from now, {MINIMUM_MS} to {MAXIMUM_MS} (24 hours)",
+                        {"type": "integer", "minimum": MINIMUM_MS, "maximum": MAXIMUM_MS},
+                    ),
+                    Key(
+                        "at",
+                        "an ISO-8601 instant in UTC, e.g. `2026-04-22T13:00:00Z`; what is past fires at once, "
+                        "otherwise the same bounds hold",
+                        _TEXT,
+                    ),
+                    Key("label", "a short name for people", _TEXT),
+                    Key(
+                        "session-config",
+                        f"for kind `session`, where it is required (`{{}}` is allowed); {_CONFIG_DOC}",
+                        _MAP,
+                    ),
+                    _SESSION,
+                ),
+            ),
+            Op("list", "The pending and queued schedules of the session, in the order of their plans.", (_SESSION,)),
+            Op(
+                "cancel",
+                "Cancels a schedule that is pending or queued.",
+                (Key("schedule-id", "the schedule, `sch-…`", _TEXT, required=True), _SESSION),
+            ),
+        ),
+    ),
+    Action(
+        "session",
+        "The sessions themselves.",
+        ops=(
+            Op(
+                "create",
+                "A fresh session.",
+                (
+                    Key("name", "what it is called", _TEXT),
+                    Key("config", f"what it is told to be; {_CONFIG_DOC}", _MAP),
+                ),
+            ),
+            Op("list", "Every session."),
+            Op("show", "One session.", (_SESSION,)),
+            Op(
+                "submit",
+                "Submits a prompt and answers with the run's id. Refused while a run is active.",
+                (
+                    Key("message", "the prompt", _TEXT, required=True),
+                    Key("wait", "true: answer when the run has ended, with its answer", {"type": "boolean"}),
+                    _SESSION,
+                ),
+            ),
+            Op("stop", "Asks the session's run to stop.", (_SESSION,)),
+            Op("close", "Stops the session's run, cancels its schedules and lets it go.", (_SESSION,)),
+        ),
+    ),
+)
