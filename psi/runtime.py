@@ -20,6 +20,7 @@ from psi.core.clock import Clock
 from psi.core.commands import Caller
 from psi.core.session import Session
 from psi.engine import Engine, Subscription, SystemClock
+from psi.engine.ids import new_id
 from psi.errors import Refused
 from psi.graph import Operation
 from psi.service import Service
@@ -49,11 +50,14 @@ class Psi:
         clock: Clock | None = None,
         store: Store | None = None,
         worktree: str | os.PathLike[str] | None = None,
+        new_id: Callable[[str], str] = new_id,
+        grace: float = 4.0,
     ) -> AsyncIterator[Psi]:
         """Open a runtime; leaving the block stops its runs, each with a closure, and cancels its schedules.
 
         ``data`` is the folder for what shall outlive the process. This version keeps everything in memory and leaves
         the folder alone. ``agent`` answers the turns: ``"demo"``, an agent, or a function that picks one for a session.
+        ``grace``: seconds that runs have to stop by themselves when the runtime closes.
         """
         clock = clock or SystemClock()
         known: dict[str, Tool] = {}
@@ -66,6 +70,7 @@ class Psi:
                 agent_for=_agent_for(agent),
                 tools=known,
                 worktree=os.fspath(worktree) if worktree is not None else str(Path.cwd()),
+                new_id=new_id,
             )
             service = Service(engine, operations)
             tool = PsiTool(service, clock)
@@ -79,7 +84,7 @@ class Psi:
             except Exception as error:  # noqa: BLE001 – kept out of the task group, which would wrap what is the caller's own
                 raised = error
             finally:
-                await engine.close()
+                await engine.close(grace)
                 await engine.store.close()
         if raised is not None:
             raise raised

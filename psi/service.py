@@ -29,7 +29,6 @@ from psi.core.message import USER, Message, says
 from psi.core.schedule import Schedule
 from psi.core.session import Session
 from psi.engine import Engine, Run, Subscription
-from psi.engine.ids import new_id
 from psi.graph import Graph, Limits, Operation
 from resolvers import OPERATIONS, ROOT_SEEDS, Context
 
@@ -147,7 +146,7 @@ class Service:
         engine = self._engine
         given = command.session_config
         schedule = schedules.plan(
-            id=new_id("sch-"),
+            id=engine.new_id("sch-"),
             session=session.id,
             kind=command.kind,
             message=command.message,

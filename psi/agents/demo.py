@@ -85,6 +85,8 @@ class DemoAgent:
                         for delta in _words(f"\n{text}" if said else text):
                             yield TextDelta(delta)
                         said.append(text)
+        if turn.is_stopping():
+            return
         answer = "\n".join(said)
         yield FinalAnswer(
             answer,

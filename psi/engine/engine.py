@@ -17,7 +17,7 @@ from psi.core.message import Scheduled
 from psi.core.schedule import Schedule
 from psi.core.session import Close, Provenance, Session
 from psi.engine.bus import Bus
-from psi.engine.ids import new_id
+from psi.engine.ids import NewId, new_id
 from psi.engine.runs import Runs
 from psi.engine.scheduler import Scheduler
 from psi.engine.sessions import Sessions
@@ -36,15 +36,17 @@ class Engine:
         agent_for: Callable[[Session], Agent],
         tools: Mapping[str, Tool],
         worktree: str,
+        new_id: NewId = new_id,
     ) -> None:
         self.clock = clock
         self.store = store
         self.bus = Bus()
         self.tools = tools
         self.worktree = worktree
+        self.new_id = new_id
         self.started = clock.now()
         self.sessions = Sessions(clock, self.bus, self._perform)
-        self.runs = Runs(clock, self.bus, store, self.sessions, tasks, agent_for, tools)
+        self.runs = Runs(clock, self.bus, store, self.sessions, tasks, agent_for, tools, new_id)
         self.scheduler = Scheduler(
             clock, self.bus, self.sessions, self.runs, tasks, self._session_for, self.close_session
         )
@@ -69,7 +71,7 @@ class Engine:
             raise RuntimeClosed
         now = self.clock.now()
         session = Session(
-            id=new_id("ses-"),
+            id=self.new_id("ses-"),
             name=name or config.session_name,
             config=config,
             worktree=worktree or self.worktree,

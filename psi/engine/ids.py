@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
-__all__ = ["new_id"]
+__all__ = ["NewId", "new_id"]
+
+NewId = Callable[[str], str]
 
 _VARIANT = "89ab"
 

@@ -30,7 +30,7 @@ from psi.core.message import Message
 from psi.core.session import CompactionBegan, CompactionEnded, Phase, RunBegan, RunEnded, RunRefused, Session
 from psi.core.turn import Turn
 from psi.engine.bus import Bus
-from psi.engine.ids import new_id
+from psi.engine.ids import NewId
 from psi.engine.sessions import Sessions
 from psi.store import AddMessages, SaveTurn, Store
 
@@ -81,6 +81,7 @@ class Runs:
         tasks: asyncio.TaskGroup,
         agent_for: Callable[[Session], Agent],
         tools: Mapping[str, Tool],
+        new_id: NewId,
     ) -> None:
         self._clock = clock
         self._bus = bus
@@ -89,6 +90,7 @@ class Runs:
         self._tasks = tasks
         self._agent_for = agent_for
         self._tools = tools
+        self._new_id = new_id
         self._active: dict[str, Run] = {}
         self._closed = False
 
@@ -105,7 +107,7 @@ class Runs:
             raise RuntimeClosed
         session = self._sessions.find(session_id)
         agent = self._agent_for(session)
-        run_id = new_id("run-")
+        run_id = self._new_id("run-")
         self._sessions.step(session_id, RunBegan(run_id, messages=1))
         now = self._clock.now()
         message = replace(message, run_id=run_id, timestamp=now.wall)
@@ -219,8 +221,8 @@ class Runs:
         match event:
             case TextDelta(delta):
                 run.text.append(delta)
-            case FinalAnswer():
-                run.final = event
+            case FinalAnswer() if not run.stop.is_set():
+                run.final = event  # one that comes after the stop changes nothing: somebody was told that it stopped
             case ToolFinished(is_subagent=False):
                 run.tool_calls += 1
             case CompressionStarted():

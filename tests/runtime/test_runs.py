@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from psi.agents import AgentEvent, FinalAnswer, TextDelta, TurnContext
+from psi.engine import VirtualClock
+from psi.store import MemoryStore
+from tests.runtime.world import Gated, World, world
+
+
+async def closure(here: World, session: str) -> dict[str, object]:
+    found = await here.ask(session, "[:psi.agent-session/message-history]")
+    last: dict[str, object] = found["psi.agent-session/message-history"][-1]
+    return last
+
+
+async def test_one_run_at_a_time_and_nothing_is_stored_for_the_second() -> None:
+    clock = VirtualClock()
+    async with world(Gated(clock), clock, grace=0) as here:
+        session = await here.session()
+        run = (await here.submit(session, "first"))["run-id"]
+        error = await here.error({"action": "session", "op": "submit", "message": "second"}, session)
+        assert error["message"] == "session is busy: a run is active; wait for its end or stop it"
+        assert error["data"] == {"session-id": session, "phase": "streaming", "run-id": run}
+        assert await here.history(session) == [("user", "first")]
+
+
+async def test_several_sessions_run_side_by_side() -> None:
+    clock = VirtualClock()
+    agent = Gated(clock)
+    async with world(agent, clock) as here:
+        one, other = await here.session(), await here.session()
+        await here.submit(one, "a")
+        await here.submit(other, "b")
+        await here.clock.advance()
+        assert [prompt for _, prompt, _ in agent.asked] == ["a", "b"]
+        agent.let_go(other)
+        await here.clock.advance()
+        assert [await here.phase(each) for each in (one, other)] == ["streaming", "idle"]
+        agent.let_go(one)
+
+
+async def test_a_failed_turn_leaves_one_sentence_and_the_rest_in_its_record() -> None:
+    async with world() as here:
+        session = await here.session()
+        run = (await here.submit(session, "/say so far\n/fail secret=12", wait=True))["run"]
+        note = f"This turn failed (DemoFailure). The details are in the record of run {run['run-id']}."
+        assert run["state"] == "error"
+        assert (await closure(here, session))["content"] == [{"type": "text", "text": f"so far\n\n{note}"}]
+        record = await here.ask(None, "[:psi.run/state :psi.run/error]", **{"psi.run/id": run["run-id"]})
+        assert record == {"psi.run/state": "error", "psi.run/error": "DemoFailure: secret=12"}
+        assert await here.phase(session) == "idle"
+
+
+async def test_a_turn_without_text_says_so() -> None:
+    async with world() as here:
+        session = await here.session()
+        run = (await here.submit(session, "/empty", wait=True))["run"]
+        assert run["state"] == "empty"
+        assert await here.history(session) == [("user", "/empty"), ("assistant", "This turn ended without a result.")]
+
+
+async def test_reaching_the_iteration_limit_is_a_success() -> None:
+    async with world() as here:
+        session = await here.session()
+        run = (await here.submit(session, "/say half\n/loop", wait=True))["run"]
+        assert run["state"] == "ok"
+        assert run["answer"] == "half\n\nThis turn ended at its limit of 25 iterations."
+        assert (await closure(here, session))["closure"] == "iteration-limit"
+
+
+async def test_a_stopped_run_keeps_what_it_had_said() -> None:
+    async with world() as here:
+        session = await here.session()
+        await here.submit(session, "/say one two\n/wait 60s\n/say three")
+        await here.clock.advance(1)
+        answer = (await here.ok({"action": "session", "op": "stop"}, session))["psi-tool/session"]
+        assert answer["stopped?"] is True
+        await here.clock.advance()
+        assert (await here.history(session))[-1] == ("assistant", "one two")
+        assert (await closure(here, session))["closure"] == "stopped"
+        assert (await here.submit(session, "next", wait=True))["run"]["state"] == "ok"
+
+
+async def test_stopping_where_nothing_runs_changes_nothing() -> None:
+    async with world() as here:
+        session = await here.session()
+        answer = (await here.ok({"action": "session", "op": "stop"}, session))["psi-tool/session"]
+        assert answer["stopped?"] is False
+        assert answer["reason"] == "no active run"
+
+
+async def test_an_agent_that_does_not_listen_is_made_to_stop_and_is_closed() -> None:
+    ended = []
+
+    class Deaf:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            try:
+                yield TextDelta("words")
+                await asyncio.Event().wait()
+            finally:
+                ended.append(turn.run)
+
+    async with world(Deaf()) as here:
+        session = await here.session()
+        run = (await here.submit(session, "go"))["run-id"]
+        await here.clock.advance()
+        await here.ok({"action": "session", "op": "stop"}, session)
+        await here.clock.advance(1.9)
+        assert ended == []
+        await here.clock.advance(0.1)
+        assert ended == [run]
+        assert (await here.history(session))[-1] == ("assistant", "words")
+        assert await here.phase(session) == "idle"
+
+
+async def test_a_generator_that_goes_on_after_a_stop_is_closed_at_its_next_event() -> None:
+    ended = []
+
+    class Endless:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            try:
+                while True:
+                    yield TextDelta("x")
+                    await asyncio.sleep(0)
+            finally:
+                ended.append(turn.run)
+
+    async with world(Endless()) as here:
+        session = await here.session()
+        run = (await here.submit(session, "go"))["run-id"]
+        await here.ok({"action": "session", "op": "stop"}, session)
+        await here.clock.advance()
+        assert ended == [run]
+
+
+async def test_a_run_that_is_under_way_at_the_end_gets_its_closure() -> None:
+    store = MemoryStore()
+    async with world(store=store) as here:
+        session = await here.session()
+        await here.submit(session, "/say half\n/wait 60s")
+        await here.clock.advance(1)
+    said = (await store.messages(session))[-1]
+    assert said.text == "half\n\nThis turn was interrupted: the service stopped while it was running."
+    assert said.closure == "interrupted"
+
+
+async def test_closing_a_session_stops_its_run_first() -> None:
+    async with world() as here:
+        session = await here.session()
+        await here.submit(session, "/wait 60s")
+        await here.clock.advance(1)
+        answer = await here.ok({"action": "session", "op": "close"}, session)
+        assert answer["psi-tool/session"]["closed?"] is True
+        assert (await here.ok({"action": "session", "op": "list"}))["psi-tool/session"]["session-count"] == 0
+
+
+async def test_an_answer_that_was_not_declared_final_is_what_was_streamed() -> None:
+    class Plain:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            yield TextDelta("a")
+            yield TextDelta("b")
+
+    async with world(Plain()) as here:
+        session = await here.session()
+        assert (await here.submit(session, "go", wait=True))["run"]["answer"] == "ab"
+
+
+async def test_an_agent_sees_the_history_up_to_its_prompt() -> None:
+    seen = []
+
+    class Reading:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            seen.append([message.text for message in turn.history])
+            yield FinalAnswer("ok")
+
+    async with world(Reading()) as here:
+        session = await here.session()
+        await here.submit(session, "one", wait=True)
+        await here.submit(session, "two", wait=True)
+        assert seen == [["one"], ["one", "ok", "two"]]
+
+
+async def test_tools_are_those_that_the_session_may_use() -> None:
+    async with world() as here:
+        session = await here.session(config={"tool-ids": []})
+        with here.psi.watch(session) as events:
+            await here.submit(session, '/tool psi-tool {"action": "session", "op": "list"}', wait=True)
+            async for event in events:
+                if event.type == "run-event" and type(event.data[1]).__name__ == "ToolFinished":
+                    break
+        assert event.data[1].result == "unknown tool psi-tool; this session has: none"
+
+
+async def test_what_a_caller_raises_inside_the_block_is_what_leaves_it() -> None:
+    with pytest.raises(KeyError, match="mine"):
+        async with world():
+            raise KeyError("mine")
