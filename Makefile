@@ -12,7 +12,7 @@ PYTEST := $(RUN) pytest -n auto --maxprocesses 8
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test test-all bench fmt lint types contracts unit pins clean
+.PHONY: help serve test test-all bench docs fmt lint types contracts unit pins clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ test-all: lint types contracts $(READY) ## the same with the slow tests
 
 bench: $(READY) ## measure; one alone: make bench ONLY=edn
 	@$(RUN) tests.benchmarks $(ONLY)
+
+docs: $(READY) ## write the generated pages
+	@$(RUN) tool.pages
 
 fmt: $(READY) ## write the code in its one form
 	$(RUN) ruff check --fix-only --quiet

@@ -23,7 +23,7 @@ from psi.core.commands import (
     StopRun,
     SubmitPrompt,
 )
-from psi.core.config import NO_CONFIG, SessionConfig, read_config, shown
+from psi.core.config import NO_CONFIG, SessionConfig, is_text, read_config, shown
 from psi.core.errors import Invalid, SessionRequired
 from psi.core.message import USER, Message, says
 from psi.core.schedule import Schedule
@@ -146,14 +146,14 @@ class Service:
         engine = self._engine
         given = command.session_config
         schedule = schedules.plan(
-            id=engine.new_id("sch-"),
-            session=session.id,
-            kind=command.kind,
-            message=command.message,
-            label=command.label,
-            delay_ms=command.delay_ms,
-            at=command.at,
-            config=None if given is None else self._scheduled_config(command),
+            engine.new_id("sch-"),
+            session.id,
+            command.kind,
+            command.message,
+            command.label,
+            command.delay_ms,
+            command.at,
+            None if given is None else self._scheduled_config(command),
             now=engine.clock.now(),
         )
         return engine.scheduler.add(schedule)
@@ -180,7 +180,7 @@ class Service:
 
     async def _create_session(self, command: CreateSession, caller: Caller) -> Session:
         name = command.name
-        if name is not None and not (isinstance(name, str) and name.strip() and len(name) <= _LONGEST_NAME):
+        if name is not None and not (is_text(name) and name.strip() and len(name) <= _LONGEST_NAME):
             raise Invalid(
                 f"session `name` must be a non-blank string of at most {_LONGEST_NAME} characters, got {shown(name)}",
                 code="session/invalid-name",
@@ -200,7 +200,7 @@ class Service:
     async def _submit(self, command: SubmitPrompt, caller: Caller) -> Run:
         session = self._whose("session", command.session, caller)
         text = command.message
-        if not isinstance(text, str) or not text.strip():
+        if not is_text(text) or not text.strip():
             raise Invalid("session submit requires a non-blank `message`", code="session/message-required")
         return await self._engine.runs.submit(session.id, Message(role="user", content=says(text), source=USER))
 

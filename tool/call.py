@@ -5,6 +5,7 @@ Whatever is wrong with a request, the answer is an envelope; nothing is raised a
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 from collections.abc import Mapping
@@ -25,12 +26,11 @@ from psi.core.commands import (
     SubmitPrompt,
 )
 from psi.core.config import shown
-from psi.core.errors import Invalid, SessionNotFound
+from psi.core.errors import Conflict, Invalid, SessionNotFound
 from psi.core.session import Session
-from psi.edn import Keyword, ReadError, Symbol
-from psi.eql import QueryError
-from psi.errors import PsiError
-from psi.graph import InvalidEntity, MutationFailed
+from psi.edn import Keyword, Symbol
+from psi.errors import PsiError, Refused
+from psi.graph import MutationFailed
 from psi.service import Service
 from tool.declarations import DESCRIPTION
 from tool.render import as_json
@@ -90,6 +90,7 @@ class PsiTool:
                 "psi-tool/error": {
                     "message": f"psi-tool {action} failed: {type(broken).__name__}",
                     "class": type(broken).__name__,
+                    "code": "psi/internal",
                     "phase": EXECUTE,
                     "data": {},
                 }
@@ -197,7 +198,7 @@ class PsiTool:
         run = await self._service.act(command, caller)
         told: Mapping[str, Any] = {"run-id": run.id}
         if wait:
-            told = {"run-id": run.id, "run": (await run.finished).summary()}
+            told = {"run-id": run.id, "run": (await asyncio.shield(run.finished)).summary()}
         return _session(self._service.session(run.session), **told)
 
     async def _stop(self, asked: Request, caller: Caller) -> Answer:
@@ -215,15 +216,13 @@ def _session(session: Session | None, **more: Any) -> Answer:
     return {"psi-tool/session": {"session": session.summary() if session else None, **more}}
 
 
-# What is wrong with the request itself, whoever finds it; all else went wrong while it was carried out.
-_AT_FAULT: Final = (Invalid, SessionNotFound, QueryError, ReadError, InvalidEntity)
-
-
 def _error(refused: PsiError) -> dict[str, Any]:
+    # What is wrong with the request itself, whoever finds it; all else went wrong while it was carried out.
+    at_fault = isinstance(refused, Refused) and not isinstance(refused, Conflict)
     return {
         "message": refused.message,
         "class": type(refused).__name__,
         "code": refused.code,
-        "phase": VALIDATE if isinstance(refused, _AT_FAULT) else EXECUTE,
+        "phase": VALIDATE if at_fault else EXECUTE,
         "data": refused.facts(),
     }

@@ -31,6 +31,7 @@ class Op:
     name: str
     doc: str
     keys: tuple[Key, ...] = ()
+    example: str = field(default="", kw_only=True, repr=False)  # a request, as EDN
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Action:
     doc: str
     ops: tuple[Op, ...] = ()
     keys: tuple[Key, ...] = ()
+    example: str = field(default="", kw_only=True, repr=False)
 
 
 _TEXT: Final = {"type": "string"}
@@ -69,6 +71,9 @@ ACTIONS: Final = (
             ),
             Key("entity", "a map of attributes that the query starts from, or EDN text of one", _MAP),
         ),
+        example="""\
+{:action "query"
+ :query [:psi.scheduler/pending-count {:psi.scheduler/schedules [:psi.scheduler/status]}]}""",
     ),
     Action(
         "mutate",
@@ -77,6 +82,10 @@ ACTIONS: Final = (
             Key("mutation", "its qualified name, e.g. `psi.scheduler/cancel`", _TEXT, required=True),
             Key("params", "a map of its params, or EDN text of one", _MAP),
         ),
+        example="""\
+{:action "mutate"
+ :mutation psi.scheduler/create
+ :params {:kind :message :delay-ms 600000 :message "Check the build."}}""",
     ),
     Action(
         "scheduler",
@@ -114,12 +123,22 @@ ACTIONS: Final = (
                     ),
                     _SESSION,
                 ),
+                example="""\
+{:action "scheduler" :op "create" :kind "session" :delay-ms 600000 :label "nightly"
+ :message "Summarise what changed today."
+ :session-config {:session-name "Summary" :thinking-level :low :tool-ids ["psi-tool"]}}""",
             ),
-            Op("list", "The pending and queued schedules of the session, in the order of their plans.", (_SESSION,)),
+            Op(
+                "list",
+                "The pending and queued schedules of the session, in the order of their plans.",
+                (_SESSION,),
+                example='{:action "scheduler" :op "list"}',
+            ),
             Op(
                 "cancel",
                 "Cancels a schedule that is pending or queued.",
                 (Key("schedule-id", "the schedule, `sch-…`", _TEXT, required=True), _SESSION),
+                example='{:action "scheduler" :op "cancel" :schedule-id "sch-f81d4fae-7dec-41d0-a765-00a0c91e6bf6"}',
             ),
         ),
     ),
@@ -134,9 +153,10 @@ ACTIONS: Final = (
                     Key("name", "what it is called", _TEXT),
                     Key("config", f"what it is told to be; {_CONFIG_DOC}", _MAP),
                 ),
+                example='{:action "session" :op "create" :name "First" :config {:thinking-level :low}}',
             ),
-            Op("list", "Every session."),
-            Op("show", "One session.", (_SESSION,)),
+            Op("list", "Every session, the oldest first.", example='{:action "session" :op "list"}'),
+            Op("show", "One session.", (_SESSION,), example='{:action "session" :op "show"}'),
             Op(
                 "submit",
                 "Submits a prompt and answers with the run's id. Refused while a run is active.",
@@ -145,9 +165,20 @@ ACTIONS: Final = (
                     Key("wait", "true: answer when the run has ended, with its answer", {"type": "boolean"}),
                     _SESSION,
                 ),
+                example='{:action "session" :op "submit" :message "/say Hello." :wait true}',
             ),
-            Op("stop", "Asks the session's run to stop.", (_SESSION,)),
-            Op("close", "Stops the session's run, cancels its schedules and lets it go.", (_SESSION,)),
+            Op(
+                "stop",
+                "Asks the session's run to stop.",
+                (_SESSION,),
+                example='{:action "session" :op "stop"}',
+            ),
+            Op(
+                "close",
+                "Stops the session's run, cancels its schedules and lets it go.",
+                (_SESSION,),
+                example='{:action "session" :op "close"}',
+            ),
         ),
     ),
 )

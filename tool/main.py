@@ -14,8 +14,8 @@ __all__ = ["main"]
 OK, NO_SERVICE = 0, 3
 
 NOT_YET = f"""\
-psi {psi.__version__} contains the graph engine (psi.edn, psi.eql, psi.graph), which runs inside your Python program.
-The service is not part of this version, so there is nothing to start. How to use the engine: docs/graph.md"""
+psi {psi.__version__} runs inside your Python program: the graph engine, and on it the runtime with psi-tool.
+The service is not part of this version, so there is nothing to start. Read docs/scheduling.md and docs/graph.md"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

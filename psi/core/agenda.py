@@ -78,11 +78,10 @@ class Agenda:
         self._all[schedule.id] = schedule
         if was.is_open and not schedule.is_open:
             self._open -= 1
-            own = self._own[schedule.session]
-            del own.open[schedule.id]
-            own.ended.append(schedule.id)
-            while len(own.ended) > self._kept:
-                del self._all[own.ended.popleft()]
+            own = self._own.get(schedule.session)
+            if own is not None:
+                del own.open[schedule.id]
+            self._keep(self._departed if own is None else own.ended, schedule.id)
 
     def open_of(self, session: str) -> list[Schedule]:
         """Pending and queued ones, in the order in which they are planned."""
@@ -109,10 +108,13 @@ class Agenda:
         """Its session is gone. What has ended can still be asked for by name, as far as there is room."""
         own = self._own.pop(session, None)
         if own is not None:
-            assert not own.open, "the schedules of a session end before it goes"
-            self._departed.extend(own.ended)
-            while len(self._departed) > self._kept:
-                del self._all[self._departed.popleft()]
+            for name in own.ended:
+                self._keep(self._departed, name)
+
+    def _keep(self, ended: deque[str], name: str) -> None:
+        ended.append(name)
+        if len(ended) > self._kept:
+            del self._all[ended.popleft()]
 
 
 def _order(schedule: Schedule) -> tuple[datetime, datetime, str]:

@@ -6,7 +6,7 @@ Values may still be wrong in them: a command is checked where it is carried out,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 __all__ = [
     "NOBODY",
@@ -24,8 +24,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
+class Caller(NamedTuple):
     """Who asks: the session that a call comes from, and whether it is the agent of a running turn."""
 
     session: str | None = None
@@ -35,8 +34,9 @@ class Caller:
 NOBODY = Caller()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateSchedule:
+class CreateSchedule(NamedTuple):
+    """A tuple rather than a dataclass, as a schedule itself is: this is the command that comes by the thousand."""
+
     kind: Any
     message: Any
     delay_ms: Any = None

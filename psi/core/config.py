@@ -7,6 +7,7 @@ tools exist is an argument.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -16,7 +17,7 @@ from typing import Any, Final
 from psi.core.clock import read_instant
 from psi.core.errors import ConfigInvalid
 from psi.core.message import ROLES, Message, says
-from psi.edn import Keyword, Map, ReadError, WriteError, dumps, freeze, loads, thaw
+from psi.edn import Char, Keyword, Map, ReadError, Symbol, WriteError, dumps, freeze, loads, thaw
 
 __all__ = [
     "BREAKPOINTS",
@@ -27,6 +28,7 @@ __all__ = [
     "Model",
     "Problem",
     "SessionConfig",
+    "is_text",
     "key_name",
     "read_config",
     "shown",
@@ -35,6 +37,7 @@ __all__ = [
 THINKING_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh")
 BREAKPOINTS: Final = ("system", "tools")
 _LONGEST_NAME: Final = 200
+_NAME: Final = re.compile(r"[^\W\d][\w.*+!?$%&=<>-]*(/[^\W\d][\w.*+!?$%&=<>-]*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,8 @@ class Problem:
     got: str
 
     def __str__(self) -> str:
-        return f"{self.path}: expected {self.expected}, got {self.got}"
+        where = f"{self.path}: " if self.path else ""
+        return f"{where}expected {self.expected}, got {self.got}"
 
     def as_data(self) -> dict[str, Any]:
         return {"path": self.path, "expected": self.expected, "got": self.got, "message": str(self)}
@@ -140,7 +144,7 @@ class Key:
 
 def read_config(value: Any, *, tools: Collection[str], who: str = "scheduler") -> SessionConfig:
     """Read a config from a map, or from an EDN string of one. Raises ConfigInvalid with all problems together."""
-    if isinstance(value, str) and not isinstance(value, Keyword):
+    if is_text(value):
         try:
             value = loads(value)
         except ReadError as problem:
@@ -173,7 +177,15 @@ def _nearest_key(name: str) -> str:
 
 def key_name(key: Any) -> str:
     """The kebab-case name that a key stands for, however it was written."""
-    return (str(key) if isinstance(key, str) else shown(key)).removeprefix(":").replace("_", "-")
+    return (str(key) if isinstance(key, str) else shown(key)).lstrip(":").replace("_", "-")
+
+
+def is_text(value: Any) -> bool:
+    """A string, and not one of EDN's other kinds of text."""
+    return type(value) is str or (isinstance(value, str) and type(value) not in _OTHER_TEXT)
+
+
+_OTHER_TEXT: Final = (Keyword, Symbol, Char)
 
 
 def shown(value: Any, limit: int = 60) -> str:
@@ -190,29 +202,25 @@ def shown(value: Any, limit: int = 60) -> str:
 
 def _word(value: Any) -> str | None:
     """The name a keyword has, also where JSON made it a string."""
-    return str(value).removeprefix(":") if isinstance(value, str) else None
+    return str(value).removeprefix(":") if is_text(value) or isinstance(value, Keyword) else None
 
 
 def _text(report: _Report, path: str, value: Any) -> str | None:
-    if _is_text(value):
+    if is_text(value):
         return str(value)
     report.expect(path, "a string", value)
     return None
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and not isinstance(value, Keyword)
-
-
 def _name(report: _Report, path: str, value: Any) -> str | None:
-    if _is_text(value) and value.strip() and len(value) <= _LONGEST_NAME:
+    if is_text(value) and value.strip() and len(value) <= _LONGEST_NAME:
         return str(value)
     report.expect(path, f"a non-blank string of at most {_LONGEST_NAME} characters", value)
     return None
 
 
 def _filled(report: _Report, path: str, value: Any) -> str | None:
-    if _is_text(value) and value.strip():
+    if is_text(value) and value.strip():
         return str(value)
     report.expect(path, "a non-blank string", value)
     return None
@@ -220,7 +228,7 @@ def _filled(report: _Report, path: str, value: Any) -> str | None:
 
 def _keyword(report: _Report, path: str, value: Any) -> Keyword | None:
     name = _word(value)
-    if name and not any(character.isspace() for character in name):
+    if name and _NAME.fullmatch(name):
         return Keyword(name)
     report.expect(path, "a keyword such as :explicit", value)
     return None
@@ -273,7 +281,9 @@ def _entries(report: _Report, path: str, value: Mapping[Any, Any], readers: Mapp
     for key, item in value.items():
         name = key_name(key)
         where = f"{path}.{name}"
-        if name in readers:
+        if name in found:
+            report.expect(where, "one value", item)
+        elif name in readers:
             found[name] = readers[name](report, where, item)
         else:
             report.expect(where, f"one of the keys {', '.join(readers)}", item)
@@ -282,7 +292,7 @@ def _entries(report: _Report, path: str, value: Mapping[Any, Any], readers: Mapp
 
 def _model(report: _Report, path: str, value: Any) -> Model | None:
     expected = '{:provider "..." :id "..."} or "provider:id"'
-    if _is_text(value):
+    if is_text(value):
         provider, colon, name = value.partition(":")
         if colon and provider.strip() and name.strip():
             return Model(provider.strip(), name.strip())
@@ -297,21 +307,20 @@ def _model(report: _Report, path: str, value: Any) -> Model | None:
 
 
 def _skill(report: _Report, path: str, value: Any) -> Map | None:
-    if _is_text(value) and value.strip():
+    if is_text(value) and value.strip():
         named: Map = freeze({"name": str(value)})
         return named
     if isinstance(value, Mapping):
         entries = {key_name(key): item for key, item in value.items()}
         if _filled(report, f"{path}.name", entries.get("name")) is None:
             return None
-        frozen: Map = freeze(entries)
-        return frozen
+        return _frozen(report, path, entries)
     report.expect(path, 'a skill name or a map such as {:name "..."}', value)
     return None
 
 
 def _tool(report: _Report, path: str, value: Any) -> str | None:
-    if _is_text(value) and value in report.tools:
+    if is_text(value) and value in report.tools:
         return str(value)
     known = ", ".join(sorted(report.tools)) or "none"
     report.expect(path, f"the id of a tool this runtime has ({known})", value)
@@ -347,7 +356,7 @@ def _role(report: _Report, path: str, value: Any) -> str | None:
 
 
 def _content(report: _Report, path: str, value: Any) -> tuple[Map, ...] | None:
-    if _is_text(value) and value:
+    if is_text(value) and value:
         return says(str(value))
     if isinstance(value, list | tuple) and value:
         return tuple(filter(None, (_part(report, f"{path}[{place}]", item) for place, item in enumerate(value))))
@@ -363,14 +372,25 @@ def _part(report: _Report, path: str, value: Any) -> Map | None:
     kind = _keyword(report, f"{path}.type", entries.get("type"))
     if kind is None or (kind == "text" and _text(report, f"{path}.text", entries.get("text")) is None):
         return None
-    frozen: Map = freeze({**entries, "type": kind})
+    return _frozen(report, path, {**entries, "type": kind})
+
+
+def _frozen(report: _Report, path: str, entries: dict[str, Any]) -> Map | None:
+    """An open map, kept as it came; all that EDN can write may be in it."""
+    try:
+        dumps(entries)
+        frozen: Map = freeze(entries)
+        hash(frozen)
+    except (WriteError, TypeError) as problem:
+        report.problems.append(Problem(path, "values that EDN has, not nested too deep", str(problem)))
+        return None
     return frozen
 
 
 def _instant(report: _Report, path: str, value: Any) -> datetime | None:
     if isinstance(value, datetime) and value.tzinfo is not None:
         return value
-    found = read_instant(value) if _is_text(value) else None
+    found = read_instant(value) if is_text(value) else None
     if found is None:
         report.expect(path, "an ISO-8601 UTC instant", value)
     return found

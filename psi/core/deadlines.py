@@ -34,15 +34,16 @@ class Deadlines(Generic[K]):
     def set(self, key: K, due: int) -> None:
         """Wake this key at ``due``, and at no other time it was set to before."""
         self._serial = serial = self._serial + 1
+        again = key in self._live
         self._live[key] = serial
         heappush(self._heap, (due, serial, key))
-        if len(self._heap) > 2 * len(self._live) + _FEW:
-            self._compact()
+        if again:
+            self._tidy()
 
     def drop(self, key: K) -> None:
         """Call it off; nothing happens where there is nothing to call off."""
-        if self._live.pop(key, None) is not None and len(self._heap) > 2 * len(self._live) + _FEW:
-            self._compact()
+        if self._live.pop(key, None) is not None:
+            self._tidy()
 
     def next(self) -> int | None:
         """The earliest deadline there is."""
@@ -69,6 +70,7 @@ class Deadlines(Generic[K]):
         self._heap.clear()
         self._live.clear()
 
-    def _compact(self) -> None:
-        self._heap = [entry for entry in self._heap if self._live.get(entry[2]) == entry[1]]
-        heapify(self._heap)
+    def _tidy(self) -> None:
+        if len(self._heap) > 2 * len(self._live) + _FEW:
+            self._heap = [entry for entry in self._heap if self._live.get(entry[2]) == entry[1]]
+            heapify(self._heap)

@@ -79,7 +79,7 @@ class ConfigInvalid(Invalid):
         self.unsupported = tuple(unsupported)
 
     def facts(self) -> dict[str, Any]:
-        keys = {"unsupported-keys": [Keyword(key) for key in self.unsupported]} if self.unsupported else {}
+        keys = {"unsupported-keys": list(self.unsupported)} if self.unsupported else {}
         return {**keys, "problems": [problem.as_data() for problem in self.problems]}
 
 

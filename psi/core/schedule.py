@@ -11,13 +11,14 @@ longer be cancelled. A schedule that has ended stays as it is, whatever comes la
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from psi.core.clock import MILLISECOND, Moment, instant_text, read_instant
-from psi.core.config import SessionConfig, shown
+from psi.core.config import SessionConfig, is_text, shown
 from psi.core.errors import Invalid, NotCancellable
 from psi.core.message import SCHEDULED, Message, Scheduled, says
 from psi.edn import Keyword
@@ -72,7 +73,8 @@ class Phase(Enum):
     PROMPT_SUBMIT = Keyword("prompt-submit")
 
 
-_OPEN: Final = frozenset({Status.PENDING, Status.QUEUED})
+_PENDING: Final = Status.PENDING
+_QUEUED: Final = Status.QUEUED
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,10 @@ class ErrorSummary:
         return {"message": self.message, "class": self.error_class, "data": self.data}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class Schedule(NamedTuple):
+    """A schedule, frozen. A tuple, because a frozen dataclass of this size takes five times as long to make, and there
+    may be a hundred thousand."""
+
     id: str
     session: str  # the one it belongs to, and for kind message the one it is delivered into
     kind: Kind
@@ -106,11 +110,12 @@ class Schedule:
     @property
     def is_open(self) -> bool:
         """Still to come: waiting for its time, for its session, or for its delivery to be over."""
-        return self.status in _OPEN
+        status = self.status
+        return status is _PENDING or status is _QUEUED
 
     @property
     def in_delivery(self) -> bool:
-        return self.phase is not None and self.status in _OPEN
+        return self.phase is not None and self.is_open
 
     @property
     def order(self) -> tuple[datetime, datetime, str]:
@@ -140,7 +145,6 @@ class Schedule:
 
 
 def plan(
-    *,
     id: str,  # noqa: A002 – the field's own name
     session: str,
     kind: Any,
@@ -149,15 +153,16 @@ def plan(
     delay_ms: Any = None,
     at: Any = None,
     config: SessionConfig | None = None,
+    *,
     now: Moment,
 ) -> Schedule:
     """A new schedule, or Invalid with the rule that was broken. ``config`` was read before; whether there may be one is
     decided here."""
-    if not isinstance(message, str) or not message.strip():
+    if not is_text(message) or not message or message.isspace():
         raise Invalid(
             "scheduler create requires a non-blank `message`", code="scheduler/message-required", got=_got(message)
         )
-    named = _KINDS.get(kind) if isinstance(kind, str) else None
+    named = _KINDS.get(kind) if type(kind) is str or isinstance(kind, str) else None
     if named is None:
         raise Invalid(
             "scheduler create requires explicit `kind`: `message` or `session`",
@@ -165,29 +170,21 @@ def plan(
             kind=_got(kind),
             accepted=["message", "session"],
         )
-    if label is not None and not isinstance(label, str):
+    if label is not None and not is_text(label):
         raise Invalid(f"scheduler `label` must be a string, got {shown(label)}", code="scheduler/invalid-label")
-    if named is Kind.MESSAGE and config is not None:
+    if named is _MESSAGE and config is not None:
         raise Invalid("scheduler kind `message` forbids `session-config`", code="scheduler/config-forbidden")
-    if named is Kind.SESSION and config is None:
+    if named is _SESSION and config is None:
         raise Invalid(
             "scheduler kind `session` requires `session-config` (a map; {} is allowed)",
             code="scheduler/config-required",
         )
     fire_at, due = _when(delay_ms, at, now)
-    return Schedule(
-        id=id,
-        session=session,
-        kind=named,
-        message=message,
-        label=label,
-        created_at=now.wall,
-        fire_at=fire_at,
-        due=due,
-        config=config,
-    )
+    return Schedule(id, session, named, message, label, now.wall, fire_at, due, config)
 
 
+_MESSAGE: Final = Kind.MESSAGE
+_SESSION: Final = Kind.SESSION
 _KINDS: Final = {spelling: kind for kind in Kind for spelling in (str(kind.value), f":{kind.value}")}
 
 
@@ -197,8 +194,9 @@ def _when(delay_ms: Any, at: Any, now: Moment) -> tuple[datetime, int]:
     if delay_ms is not None:
         if type(delay_ms) is not int:
             raise Invalid("delay-ms must be an integer", code="scheduler/delay-not-an-integer", delay_ms=_got(delay_ms))
-        _check_bounds(delay_ms)
-        return now.wall + timedelta(milliseconds=delay_ms), now.tick + delay_ms * MILLISECOND
+        if not MINIMUM_MS <= delay_ms <= MAXIMUM_MS:
+            _check_bounds(delay_ms)
+        return now.wall + timedelta(0, 0, delay_ms * 1_000), now.tick + delay_ms * MILLISECOND
     if at is None:
         raise Invalid("scheduler create requires `delay-ms` or `at`", code="scheduler/no-time")
     planned = _instant(at)
@@ -228,9 +226,12 @@ def _check_bounds(delay_ms: int) -> None:
 
 
 def _instant(at: Any) -> datetime:
+    found: datetime | None = None
     if isinstance(at, datetime) and at.tzinfo is not None:  # #inst is an instant already
-        return at.astimezone(UTC)
-    found = read_instant(at) if isinstance(at, str) else None
+        with suppress(OverflowError):
+            found = at.astimezone(UTC)
+    elif is_text(at):
+        found = read_instant(at)
     if found is None:
         raise Invalid(
             "scheduler `at` must be an ISO-8601 UTC instant",
@@ -336,33 +337,35 @@ def step(schedule: Schedule, event: Event, *, now: Moment) -> tuple[Schedule, tu
         case Cancelled():
             if not schedule.is_open or schedule.in_delivery:
                 raise NotCancellable(schedule.id, schedule.status.value)
-            return replace(schedule, status=Status.CANCELLED), ()
+            return schedule._replace(status=Status.CANCELLED), ()
         case _ if not schedule.is_open:
             return schedule, ()
+        case Dropped() if schedule.phase is Phase.PROMPT_SUBMIT:
+            return schedule, ()  # its prompt is on its way and may be read: what becomes of that is told by its session
         case Dropped():
-            return replace(schedule, status=Status.CANCELLED), ()
+            return schedule._replace(status=Status.CANCELLED, phase=None), ()
         case Due() | Freed() if schedule.in_delivery:
             return schedule, ()
         case Due() if now.tick < schedule.due or schedule.status is not Status.PENDING:
             return schedule, ()  # an alarm from before it was set anew, or a second one
         case Due() if schedule.kind is Kind.SESSION:
-            return replace(schedule, phase=Phase.CREATE_SESSION), (CreateSession(schedule.id),)
+            return schedule._replace(phase=Phase.CREATE_SESSION), (CreateSession(schedule.id),)
         case Due(idle=False):
-            return replace(schedule, status=Status.QUEUED), ()
+            return schedule._replace(status=Status.QUEUED), ()
         case Freed() if schedule.status is not Status.QUEUED:
             return schedule, ()
         case Due() | Freed():
-            return replace(schedule, phase=Phase.PROMPT_SUBMIT), (Submit(schedule.id, schedule.session),)
+            return schedule._replace(phase=Phase.PROMPT_SUBMIT), (Submit(schedule.id, schedule.session),)
         case _ if not schedule.in_delivery:
             return schedule, ()
-        case SessionCreated(session):
-            created = replace(schedule, phase=Phase.PROMPT_SUBMIT, created_session=session)
+        case SessionCreated(session) if schedule.phase is Phase.CREATE_SESSION:
+            created = schedule._replace(phase=Phase.PROMPT_SUBMIT, created_session=session)
             return created, (Submit(schedule.id, session),)
-        case Accepted():
+        case Accepted() if schedule.phase is Phase.PROMPT_SUBMIT:
             phase = schedule.phase if schedule.kind is Kind.SESSION else None
-            return replace(schedule, status=Status.DELIVERED, phase=phase), ()
+            return schedule._replace(status=Status.DELIVERED, phase=phase), ()
         case Overtaken() if schedule.kind is Kind.MESSAGE:
-            return replace(schedule, status=Status.QUEUED, phase=None), ()
+            return schedule._replace(status=Status.QUEUED, phase=None), ()
         case Broken(error):
-            return replace(schedule, status=Status.FAILED, error=error), ()
+            return schedule._replace(status=Status.FAILED, error=error), ()
     return schedule, ()

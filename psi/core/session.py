@@ -21,6 +21,7 @@ from psi.edn import Keyword
 
 __all__ = [
     "Close",
+    "CloseFailed",
     "CompactionBegan",
     "CompactionEnded",
     "Drain",
@@ -126,7 +127,12 @@ class Close:
     pass
 
 
-Event: TypeAlias = RunBegan | RunRefused | RunEnded | CompactionBegan | CompactionEnded | Renamed | Close
+@dataclass(frozen=True, slots=True)
+class CloseFailed:
+    """What was to be deleted could not be: the session goes on."""
+
+
+Event: TypeAlias = RunBegan | RunRefused | RunEnded | CompactionBegan | CompactionEnded | Renamed | Close | CloseFailed
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +169,8 @@ def step(session: Session, event: Event, *, now: Moment) -> tuple[Session, tuple
     match event:
         case Renamed(name):
             return replace(session, name=name, updated_at=now.wall), ()
+        case CloseFailed():
+            return replace(session, closing=False), (Drain(session.id),) if session.phase is Phase.IDLE else ()
         case Close() if session.closing:
             return session, ()
         case Close():

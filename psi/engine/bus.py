@@ -25,10 +25,11 @@ class Event(NamedTuple):
 
 
 class Subscription:
-    """The events of one session, or of all. Iterating gives each event; ``missed`` counts those that had no room."""
+    """The events of one session, or of all. Iterating gives each; two fields tell of those that do not come."""
 
     def __init__(self, bus: Bus, session: str | None, limit: int) -> None:
-        self.missed = 0
+        self.missed = 0  # events that had no room
+        self.has_gap = False  # there was more after the number that was asked for than is remembered
         self._bus = bus
         self._session = session
         self._limit = limit
@@ -71,7 +72,9 @@ class Subscription:
 class Bus:
     def __init__(self, *, remembered: int = _REMEMBERED) -> None:
         self.seq = 0
-        self._recent: deque[Event] = deque(maxlen=remembered)
+        self._remembered = remembered
+        self._recent: deque[Event] = deque()
+        self._forgotten = 0  # the newest that was kept once and is no more
         self._subscriptions: set[Subscription] = set()
 
     def publish(self, type: str, session: str | None, at: datetime, data: Any, *, keep: bool = True) -> None:  # noqa: A002
@@ -79,6 +82,8 @@ class Bus:
         self.seq = seq = self.seq + 1
         event = Event(seq, type, session, at, data)
         if keep:
+            if len(self._recent) == self._remembered:
+                self._forgotten = self._recent.popleft().seq
             self._recent.append(event)
         for subscription in self._subscriptions:
             subscription.put(event)
@@ -88,8 +93,7 @@ class Bus:
         found = Subscription(self, session, limit)
         self._subscriptions.add(found)
         if after is not None:
-            if self._recent and self._recent[0].seq > after + 1:
-                found.missed += self._recent[0].seq - after - 1
+            found.has_gap = after < self._forgotten
             for event in self._recent:
                 if event.seq > after:
                     found.put(event)

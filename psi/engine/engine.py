@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from psi.agents.interface import Agent
@@ -15,7 +15,7 @@ from psi.core.config import SessionConfig
 from psi.core.errors import RuntimeClosed
 from psi.core.message import Scheduled
 from psi.core.schedule import Schedule
-from psi.core.session import Close, Provenance, Session
+from psi.core.session import Close, CloseFailed, Provenance, Session
 from psi.engine.bus import Bus
 from psi.engine.ids import NewId, new_id
 from psi.engine.runs import Runs
@@ -24,6 +24,14 @@ from psi.engine.sessions import Sessions
 from psi.store import AddMessages, DeleteSession, SaveSession, Store
 
 __all__ = ["Engine"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaving:
+    """A session that is being closed: when its run has left it, and when it is no more."""
+
+    free: asyncio.Future[None]
+    gone: asyncio.Future[None]
 
 
 class Engine:
@@ -50,7 +58,8 @@ class Engine:
         self.scheduler = Scheduler(
             clock, self.bus, self.sessions, self.runs, tasks, self._session_for, self.close_session
         )
-        self._leaving: dict[str, asyncio.Future[None]] = {}
+        self._leaving: dict[str, _Leaving] = {}
+        self._tasks = tasks
         self._closed = False
 
     async def load(self) -> None:
@@ -94,26 +103,39 @@ class Engine:
     async def close_session(self, session_id: str) -> None:
         """Cancel what it had planned, stop its run, and when that has left its closure, let the session go."""
         self.sessions.find(session_id)
-        waiting = self._leaving.get(session_id)
-        if waiting is None:
-            waiting = self._leaving[session_id] = asyncio.get_running_loop().create_future()
-            self.scheduler.drop_all(session_id)
-            self.sessions.step(session_id, Close())
-            try:
-                await waiting
-                await self.store.commit(DeleteSession(session_id))
-                self.sessions.remove(session_id)
-                self.scheduler.agenda.forget(session_id)
-            finally:
-                del self._leaving[session_id]
+        leaving = self._leaving.get(session_id)
+        if leaving is None:
+            loop = asyncio.get_running_loop()
+            leaving = self._leaving[session_id] = _Leaving(loop.create_future(), loop.create_future())
+            # A task of its own: whoever asked may lose patience, the closing goes on.
+            self._tasks.create_task(self._close_session(session_id, leaving), name=f"close {session_id}")
+        await asyncio.shield(leaving.gone)
+
+    async def _close_session(self, session_id: str, leaving: _Leaving) -> None:
+        self.scheduler.drop_all(session_id)
+        self.sessions.step(session_id, Close())
+        await leaving.free
+        try:
+            await self.store.commit(DeleteSession(session_id))
+        except Exception as error:  # noqa: BLE001 – whatever a store raises, the session is still there
+            self.sessions.step(session_id, CloseFailed())
+            leaving.gone.set_exception(error)
+            leaving.gone.exception()  # told to whoever waits; nobody may
         else:
-            await asyncio.shield(waiting)
+            self.sessions.remove(session_id)
+            self.scheduler.agenda.forget(session_id)
+            leaving.gone.set_result(None)
+        finally:
+            del self._leaving[session_id]
 
     async def close(self, grace: float = 4.0) -> None:
         """Nothing fires afterwards, and every run that was under way has a closure."""
         self._closed = True
         self.scheduler.close()
         await self.runs.close(grace)
+        leaving = [each.gone for each in self._leaving.values()]
+        if leaving:
+            await asyncio.wait(leaving)
         self.bus.close()
 
     def _perform(self, effect: machine.Effect) -> None:
@@ -123,9 +145,9 @@ class Engine:
             case machine.StopRun(run_id):
                 self.runs.stop(run_id)
             case machine.Forget(session_id):
-                waiting = self._leaving.get(session_id)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(None)
+                leaving = self._leaving[session_id]
+                if not leaving.free.done():
+                    leaving.free.set_result(None)
 
     async def _session_for(self, schedule: Schedule) -> str:
         """The fresh session of a schedule: where its origin works, but neither its child nor in its way."""

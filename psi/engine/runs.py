@@ -160,7 +160,6 @@ class Runs:
             await self._store.commit(AddMessages(run.session, (run.message,)), SaveTurn(run.turn))
         except Exception as error:  # noqa: BLE001 – whatever a store raises, the input was not taken
             self._end(run, RunRefused(run.id, messages=1))
-            run.finished.cancel()
             run.told(error)
             return
         self._bus.publish("run-started", run.session, run.turn.started_at, run.turn)
@@ -173,14 +172,15 @@ class Runs:
         try:
             await self._store.commit(AddMessages(run.session, messages), SaveTurn(turn))
         except Exception:
-            # The turn stays open in the store and gets its closure at the next start.
+            # The turn stays open in the store, for whoever opens it next to see and to close.
             log.exception("the closure of a run could not be saved", extra={"run": run.id, "session": run.session})
             messages = ()
         run.turn = turn
         self._bus.publish("run-finished", run.session, self._clock.now().wall, turn)
         # Whoever waits for the answer finds the session free, unless the next turn has begun by then.
         self._end(run, RunEnded(run.id, messages=len(messages)))
-        run.finished.set_result(turn)
+        if not run.finished.done():  # somebody who waited for it may have been cancelled, and it with them
+            run.finished.set_result(turn)
 
     def _end(self, run: Run, event: RunEnded | RunRefused) -> None:
         del self._active[run.id]

@@ -25,7 +25,8 @@ class Timer:
 
     def set(self, name: str, due: int) -> None:
         self._deadlines.set(name, due)
-        self._arm_for(due)
+        if self._armed is None or due < self._armed:
+            self._arm_for(due)
 
     def drop(self, name: str) -> None:
         # The alarm stays as it is: waking for nothing is cheaper than looking for what is next at every drop.

@@ -7,7 +7,7 @@ import pytest
 
 from psi.agents import AgentEvent, FinalAnswer, TextDelta, TurnContext
 from psi.engine import VirtualClock
-from psi.store import MemoryStore
+from psi.store import Change, DeleteSession, MemoryStore
 from tests.runtime.world import Gated, World, world
 
 
@@ -156,6 +156,55 @@ async def test_closing_a_session_stops_its_run_first() -> None:
         answer = await here.ok({"action": "session", "op": "close"}, session)
         assert answer["psi-tool/session"]["closed?"] is True
         assert (await here.ok({"action": "session", "op": "list"}))["psi-tool/session"]["session-count"] == 0
+
+
+async def test_who_loses_patience_waiting_for_a_run_takes_nothing_down() -> None:
+    clock = VirtualClock()
+    agent = Gated(clock)
+    async with world(agent, clock) as here:
+        session = await here.session()
+        waiting = asyncio.create_task(here.submit(session, "long", wait=True))
+        await here.clock.advance()
+        waiting.cancel()
+        await here.clock.advance()
+        assert await here.phase(session) == "streaming"
+        agent.let_go(session)
+        await here.clock.advance()
+        assert await here.history(session) == [("user", "long"), ("assistant", "done: long")]
+
+
+async def test_closing_goes_on_when_who_asked_for_it_is_gone() -> None:
+    clock = VirtualClock()
+    agent = Gated(clock)
+    close = {"action": "session", "op": "close"}
+    async with world(agent, clock) as here:
+        session = await here.session()
+        await here.submit(session, "long")
+        first = asyncio.create_task(here.ok(close, session))
+        await here.clock.advance()
+        first.cancel()
+        second = asyncio.create_task(here.ok(close, session))
+        await here.clock.advance()
+        assert not second.done()
+        error = await here.error({"action": "session", "op": "submit", "message": "no"}, session)
+        assert error["class"] == "SessionBusy"
+        agent.let_go(session)
+        assert (await second)["psi-tool/session"]["closed?"] is True
+        assert (await here.ok({"action": "session", "op": "list"}))["psi-tool/session"]["session-count"] == 0
+
+
+async def test_a_session_that_cannot_be_deleted_goes_on() -> None:
+    class Stubborn(MemoryStore):
+        async def commit(self, *changes: Change) -> None:
+            if isinstance(changes[0], DeleteSession):
+                raise OSError("the disk is full")
+            await super().commit(*changes)
+
+    async with world(store=Stubborn()) as here:
+        session = await here.session()
+        error = await here.error({"action": "session", "op": "close"}, session)
+        assert error["class"] == "OSError"
+        assert (await here.submit(session, "still here", wait=True))["run"]["state"] == "ok"
 
 
 async def test_an_answer_that_was_not_declared_final_is_what_was_streamed() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -220,6 +221,55 @@ async def test_closing_a_session_cancels_what_it_had_planned() -> None:
         assert await here.of(schedule, "status") == "cancelled"
         await here.clock.advance(5)
         assert (await here.error({"action": "session", "op": "show"}, session))["message"] == "session not found"
+
+
+async def test_a_prompt_that_is_on_its_way_when_its_session_is_closed_counts_as_delivered() -> None:
+    class Slow(MemoryStore):
+        saving = asyncio.Event()
+
+        async def commit(self, *changes: Change) -> None:
+            if isinstance(changes[0], AddMessages):
+                await self.saving.wait()
+            await super().commit(*changes)
+
+    store = Slow()
+    async with world(store=store) as here:
+        session = await here.session()
+        schedule = await here.schedule(session)
+        await here.clock.advance(1)
+        assert await here.of(schedule, "status") == "pending"
+        error = (await here.cancel(session, schedule))["psi-tool/error"]
+        assert error["message"] == "schedule is not cancellable"
+        closing = asyncio.create_task(here.ok({"action": "session", "op": "close"}, session))
+        await here.clock.advance()
+        assert not closing.done()
+        store.saving.set()
+        await closing
+        assert await here.of(schedule, "status") == "delivered"
+
+
+async def test_a_session_that_was_made_for_a_schedule_called_off_meanwhile_goes_again() -> None:
+    class Slow(MemoryStore):
+        saving = asyncio.Event()
+        slow = False
+
+        async def commit(self, *changes: Change) -> None:
+            if self.slow and isinstance(changes[0], SaveSession):
+                await self.saving.wait()
+            await super().commit(*changes)
+
+    store = Slow()
+    async with world(store=store) as here:
+        session = await here.session()
+        schedule = await here.schedule(session, config={})
+        store.slow = True
+        await here.clock.advance(1)
+        await here.ok({"action": "session", "op": "close"}, session)
+        store.saving.set()
+        await here.clock.advance()
+        assert await here.of(schedule, "status") == "cancelled"
+        assert await here.of(schedule, "created-session-id") is None
+        assert (await here.ok({"action": "session", "op": "list"}))["psi-tool/session"]["session-count"] == 0
 
 
 async def test_nothing_fires_after_the_end() -> None:
