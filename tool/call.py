@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
 from typing import Any, Final
 
 from psi.agents import Tool, ToolCall, ToolResult
@@ -25,7 +26,7 @@ from psi.core.commands import (
     StopRun,
     SubmitPrompt,
 )
-from psi.core.config import shown
+from psi.core.config import key_name, shown
 from psi.core.errors import Conflict, Invalid, SessionNotFound
 from psi.core.session import Session
 from psi.edn import Keyword, Symbol
@@ -114,8 +115,9 @@ class PsiTool:
         return Tool(name="psi-tool", description=DESCRIPTION, schema=json_schema(), call=call)
 
     def _check_caller(self, caller: Caller) -> None:
-        if caller.session is not None and self._service.session(caller.session) is None:
-            raise SessionNotFound(caller.session)
+        session = caller.session
+        if session is not None and (not isinstance(session, str) or self._service.session(session) is None):
+            raise SessionNotFound(session if isinstance(session, str) else shown(session))
 
     # -- the graph
 
@@ -145,6 +147,8 @@ class PsiTool:
                 nearest=near,
                 accepted=sorted(known),
             )
+        if accepted := known[name].params:
+            params = _named(params, name, accepted)
         try:
             result = await self._service.query([(Symbol(name), params)], caller)
         except MutationFailed as failed:
@@ -214,6 +218,20 @@ class PsiTool:
 
 def _session(session: Session | None, **more: Any) -> Answer:
     return {"psi-tool/session": {"session": session.summary() if session else None, **more}}
+
+
+def _named(params: Mapping[Any, Any], mutation: str, accepted: Sequence[str]) -> dict[str, Any]:
+    """The params under their declared names; one that is mistyped is refused, as a key of a request is."""
+    found: dict[str, Any] = {}
+    for key, value in params.items():
+        name = key if key in accepted else key_name(key)
+        if name not in accepted:
+            near = get_close_matches(name, accepted, n=1)
+            listed = ", ".join(f"`{each}`" for each in accepted)
+            hint = f"did you mean `{near[0]}`?" if near else f"{mutation} accepts {listed}"
+            raise Invalid(f"unknown param `{name}`; {hint}", code="psi-tool/unknown-param", accepted=list(accepted))
+        found[name] = value
+    return found
 
 
 def _error(refused: PsiError) -> dict[str, Any]:

@@ -181,8 +181,10 @@ def key_name(key: Any) -> str:
 
 
 def is_text(value: Any) -> bool:
-    """A string, and not one of EDN's other kinds of text."""
-    return type(value) is str or (isinstance(value, str) and type(value) not in _OTHER_TEXT)
+    """A string that can be written, and not one of EDN's other kinds of text."""
+    if type(value) is not str and (not isinstance(value, str) or type(value) in _OTHER_TEXT):
+        return False
+    return value.isascii() or not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 _OTHER_TEXT: Final = (Keyword, Symbol, Char)

@@ -218,7 +218,11 @@ class Runs:
         )
 
     def _take(self, run: Run, event: AgentEvent) -> None:
+        if not isinstance(event, AgentEvent):
+            raise TypeError(f"an agent yields the events of psi.agents, got a {type(event).__name__}")
         match event:
+            case TextDelta(delta=said) | FinalAnswer(content=said) if not isinstance(said, str):
+                raise TypeError(f"the text of {type(event).__name__} must be a str, got a {type(said).__name__}")
             case TextDelta(delta):
                 run.text.append(delta)
             case FinalAnswer() if not run.stop.is_set():

@@ -218,6 +218,18 @@ async def test_an_answer_that_was_not_declared_final_is_what_was_streamed() -> N
         assert (await here.submit(session, "go", wait=True))["run"]["answer"] == "ab"
 
 
+@pytest.mark.parametrize("event", ["text", TextDelta(5), FinalAnswer(None)])  # type: ignore[arg-type]
+async def test_an_agent_that_yields_what_it_should_not_fails_its_turn_and_nothing_else(event: AgentEvent) -> None:
+    class Odd:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            yield event
+
+    async with world(Odd()) as here:
+        session = await here.session()
+        assert (await here.submit(session, "go", wait=True))["run"]["state"] == "error"
+        assert (await here.submit(session, "go", wait=True))["run"]["state"] == "error"
+
+
 async def test_an_agent_sees_the_history_up_to_its_prompt() -> None:
     seen = []
 

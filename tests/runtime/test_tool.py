@@ -176,6 +176,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         {"query": "[:psi.system/version]", "entity": "[1]"},
         "`entity` must be a map or EDN text of one, got [1]",
     ),
+    "half a character": (without(message="\ud800"), "scheduler create requires a non-blank `message`"),
+    "a mistyped param": (
+        {"action": "mutate", "mutation": "psi.scheduler/create", "params": {"mesage": "x"}},
+        "unknown param `mesage`; did you mean `message`?",
+    ),
     "no query": ({"action": "query"}, "psi-tool query requires `query`: an EQL vector"),
     "an empty prompt": (
         {"action": "session", "op": "submit", "message": ""},
@@ -363,6 +368,20 @@ async def test_a_mutation_answers_its_name_and_its_result() -> None:
         assert answer["psi-tool/mutation"] == "psi.scheduler/create"
         (listed,) = await here.listed(session)
         assert answer["psi-tool/result"] == {"psi.scheduler/schedule-id": listed["schedule-id"]}
+
+
+async def test_an_invoking_session_that_is_no_text_is_an_error() -> None:
+    async with world() as here:
+        wrong: Any = ["x"]
+        assert (await here.error(CREATE, wrong))["message"] == "session not found"
+
+
+async def test_params_of_a_mutation_may_be_written_as_models_write_them() -> None:
+    async with world() as here:
+        session = await here.session()
+        params = {"kind": "message", "message": "x", "delay_ms": 1000}
+        await here.ok({"action": "mutate", "mutation": "psi.scheduler/create", "params": params}, session)
+        assert len(await here.listed(session)) == 1
 
 
 async def test_what_a_mutation_refuses_is_told_as_if_asked_directly() -> None:
