@@ -22,9 +22,9 @@ from psi.core.session import Session
 from psi.engine import Engine, Subscription, SystemClock
 from psi.engine.ids import new_id
 from psi.errors import Refused
-from psi.graph import Operation
+from psi.graph import Limits, Operation
 from psi.service import Service
-from psi.store import MemoryStore, Store
+from psi.store import MemoryStore, SqliteStore, Store
 from tool.call import PsiTool
 
 __all__ = ["Psi"]
@@ -33,9 +33,11 @@ __all__ = ["Psi"]
 class Psi:
     """A running psi. Made by :meth:`open`; belongs to one event loop."""
 
-    def __init__(self, engine: Engine, service: Service, tool: PsiTool) -> None:
+    def __init__(self, engine: Engine, service: Service, tool: PsiTool, grace: float) -> None:
         self._engine = engine
         self._tool = tool
+        self._grace = grace
+        self._is_open = True
         self.service = service
 
     @classmethod
@@ -47,6 +49,8 @@ class Psi:
         agent: str | Agent | Callable[[Session], Agent] = "demo",
         tools: Iterable[Tool] = (),
         operations: Iterable[Operation] = (),
+        limits: Limits | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 – a bound of each query, not a wait
         clock: Clock | None = None,
         store: Store | None = None,
         worktree: str | os.PathLike[str] | None = None,
@@ -55,44 +59,70 @@ class Psi:
     ) -> AsyncIterator[Psi]:
         """Open a runtime; leaving the block stops its runs, each with a closure, and cancels its schedules.
 
-        ``data`` is the folder for what shall outlive the process. This version keeps everything in memory and leaves
-        the folder alone. ``agent`` answers the turns: ``"demo"``, an agent, or a function that picks one for a session.
-        ``grace``: seconds that runs have to stop by themselves when the runtime closes.
+        ``data`` is the folder for what shall outlive the process: sessions, messages and run records. Without it they
+        are kept in memory. ``agent`` answers the turns: ``"demo"``, an agent, or a function that picks one for a
+        session.
+        ``limits`` and ``timeout``: how much one query may cost, and how many seconds it may take. ``grace``: seconds
+        that runs have to stop by themselves when the runtime closes.
         """
         clock = clock or SystemClock()
+        agent_for = _agent_for(agent)
+        if store is None:
+            store = MemoryStore() if data is None else await SqliteStore.open(Path(data))
         known: dict[str, Tool] = {}
         raised: Exception | None = None
-        async with asyncio.TaskGroup() as tasks:
-            engine = Engine(
-                clock=clock,
-                store=store or MemoryStore(),
-                tasks=tasks,
-                agent_for=_agent_for(agent),
-                tools=known,
-                worktree=os.fspath(worktree) if worktree is not None else str(Path.cwd()),
-                new_id=new_id,
-            )
-            service = Service(engine, operations)
-            tool = PsiTool(service, clock)
-            for each in (tool.as_tool(), *tools):
-                if each.name in known:
-                    raise ValueError(f"two tools are called {each.name}")
-                known[each.name] = each
-            await engine.load()
-            try:
-                yield cls(engine, service, tool)
-            except Exception as error:  # noqa: BLE001 – kept out of the task group, which would wrap what is the caller's own
-                raised = error
-            finally:
-                await engine.close(grace)
-                await engine.store.close()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                try:
+                    engine = Engine(
+                        clock=clock,
+                        store=store,
+                        tasks=tasks,
+                        agent_for=agent_for,
+                        tools=known,
+                        worktree=os.fspath(worktree) if worktree is not None else str(Path.cwd()),
+                        new_id=new_id,
+                    )
+                    service = Service(engine, operations, limits=limits, timeout=timeout)
+                    tool = PsiTool(service, clock)
+                    for each in (tool.as_tool(), *tools):
+                        if each.name in known:
+                            raise ValueError(f"two tools are called {each.name}")
+                        known[each.name] = each
+                    await engine.load()
+                    psi = cls(engine, service, tool, grace)
+                    try:
+                        yield psi
+                    finally:
+                        await psi.close()
+                except Exception as error:  # noqa: BLE001 – kept out of the task group, which would wrap it
+                    raised = error
+        finally:
+            await store.close()
         if raised is not None:
             raise raised
 
-    async def tool(self, request: Mapping[str, Any] | str, session: str | None = None) -> dict[str, Any]:
+    async def close(self, grace: float | None = None) -> None:
+        """Stop every run, each with a closure, and cancel the schedules, while what there is can still be asked.
+        Leaving the block does the same; whoever has to tell others first calls this before."""
+        self._is_open = False
+        await self._engine.close(self._grace if grace is None else grace)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether new work is taken."""
+        return self._is_open
+
+    async def check(self) -> None:
+        """Raises what the store raises when it cannot be read."""
+        await self._engine.store.turn("")
+
+    async def tool(
+        self, request: Mapping[str, Any] | str, session: str | None = None, *, caller: Caller | None = None
+    ) -> dict[str, Any]:
         """Carry out a psi-tool request, given as data or as EDN or JSON text. Never raises for a bad one: the envelope
-        says what was wrong."""
-        return await self._tool(request, Caller(session))
+        says what was wrong. ``caller``: who asks, where that is more than a session."""
+        return await self._tool(request, caller or Caller(session))
 
     async def query(
         self, query: Any, session: str | None = None, *, entity: Mapping[Any, Any] | None = None, lenient: bool = False

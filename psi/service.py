@@ -5,10 +5,11 @@ Checks what a command says and whose it is, then hands it to the engine. Knows n
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
 from psi.core import schedule as schedules
+from psi.core.clock import Clock
 from psi.core.commands import (
     NOBODY,
     Caller,
@@ -24,22 +25,33 @@ from psi.core.commands import (
     SubmitPrompt,
 )
 from psi.core.config import NO_CONFIG, SessionConfig, is_text, read_config, shown
-from psi.core.errors import Invalid, SessionRequired
+from psi.core.errors import Forbidden, Invalid, SessionNotFound, SessionRequired
 from psi.core.message import USER, Message, says
 from psi.core.schedule import Schedule
-from psi.core.session import Session
-from psi.engine import Engine, Run, Subscription
+from psi.core.session import LOCAL_USER, Session
+from psi.engine import Engine, Reader, Run, Subscription
+from psi.eql import calls, parse
 from psi.graph import Graph, Limits, Operation
 from resolvers import OPERATIONS, ROOT_SEEDS, Context
 
 __all__ = ["Service"]
 
 _LONGEST_NAME: Final = 200
+_READING: Final = frozenset((ListSchedules, ListSessions, ShowSession))
 
 
 class Service:
-    def __init__(self, engine: Engine, operations: Iterable[Operation] = (), *, limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        operations: Iterable[Operation] = (),
+        *,
+        limits: Limits | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """``limits`` and ``timeout`` (seconds) hold for queries that bring none of their own."""
         self._engine = engine
+        self._timeout = timeout
         self.graph = Graph([*OPERATIONS, *operations], limits=limits)
         self._now: dict[type[Any], Callable[[Any, Caller], Any]] = {
             CreateSchedule: self._create_schedule,
@@ -57,6 +69,8 @@ class Service:
 
     async def act(self, command: Command, caller: Caller = NOBODY) -> Any:
         """Carry out a command. Raises Refused where it cannot be; then nothing has changed."""
+        if not caller.may_write and type(command) not in _READING:
+            raise Forbidden("this token may read but not write", code="auth/read-only")
         at_once = self._now.get(type(command))
         if at_once is not None:
             return at_once(command, caller)
@@ -70,26 +84,107 @@ class Service:
         entity: Mapping[Any, Any] | None = None,
         lenient: bool = False,
         timeout: float | None = None,  # noqa: ASYNC109 – a bound of the request, not a wait
+        max_depth: int | None = None,
+        max_entities: int | None = None,
+        context: Context | None = None,
     ) -> dict[Any, Any]:
-        """Ask the graph. The root is the caller's session, unless ``entity`` says something else."""
+        """Ask the graph. The root is the caller's session, unless ``entity`` says something else.
+
+        ``context``: a view that was made before, for those who ask several things as one.
+        """
+        if not caller.may_write and calls(parse(query)):
+            raise Forbidden("this token may read but not write", code="auth/read-only")
         return await self.graph.query(
-            query, self._root(caller, entity), context=self._context(caller), lenient=lenient, timeout=timeout
+            query,
+            self._root(caller, entity),
+            context=context or self.context(caller),
+            lenient=lenient,
+            timeout=self._timeout if timeout is None else timeout,
+            max_depth=max_depth,
+            max_entities=max_entities,
         )
+
+    async def live(
+        self,
+        query: Any,
+        caller: Caller = NOBODY,
+        *,
+        entity: Mapping[Any, Any] | None = None,
+        lenient: bool = False,
+        timeout: float | None = None,  # noqa: ASYNC109 – likewise
+    ) -> AsyncIterator[dict[Any, Any]]:
+        """The answer now, and again whenever it has changed. Asked anew only when something that was looked at has."""
+        parsed = parse(query)
+        if calls(parsed):
+            raise Invalid("a live query cannot call mutations", code="live/mutation")
+        with self.reader() as reader:
+            context = self.context(caller, reader)
+            last: Any = None
+            while True:
+                reader.begin()
+                answer = await self.query(
+                    parsed, caller, entity=entity, lenient=lenient, timeout=timeout, context=context
+                )
+                if answer != last:
+                    last = answer
+                    yield answer
+                await reader.changed()
+
+    def reader(self) -> Reader:
+        """Somebody who looks again when what was looked at has changed; see :meth:`context`."""
+        return self._engine.interest.reader()
 
     def explain(self, query: Any, caller: Caller = NOBODY, *, entity: Mapping[Any, Any] | None = None) -> str:
         """What would be called for a query; nothing is."""
         return self.graph.explain(query, self._root(caller, entity))
 
-    def watch(self, session: str | None = None, *, after: int | None = None, limit: int = 1_000) -> Subscription:
-        """What happens from now on, in one session or in all; with ``after``, what is remembered since then, too."""
-        return self._engine.bus.subscribe(session, after=after, limit=limit)
+    def watch(
+        self,
+        session: str | None = None,
+        caller: Caller = NOBODY,
+        *,
+        after: int | None = None,
+        limit: int = 1_000,
+        most_bytes: int | None = None,
+    ) -> Subscription:
+        """What happens from now on, in one session or in all that the caller may see; with ``after``, what is
+        remembered since then, too."""
+        if session is not None:
+            self.find(session, caller)
+        return self._engine.bus.subscribe(session, user=caller.user, after=after, limit=limit, most_bytes=most_bytes)
+
+    @property
+    def clock(self) -> Clock:
+        return self._engine.clock
+
+    @property
+    def seq(self) -> int:
+        """The number of the newest event."""
+        return self._engine.bus.seq
+
+    def run(self, run_id: str, caller: Caller = NOBODY) -> Run | None:
+        """A run that is under way in a session that the caller may see."""
+        found = self._engine.runs.active(run_id)
+        return found if found is not None and self.session(found.session, caller) is not None else None
 
     def check_config(self, config: Any) -> SessionConfig:
         """Read a session-config as ``act`` would."""
         return read_config(config, tools=self._engine.tools)
 
-    def session(self, session_id: str) -> Session | None:
-        return self._engine.sessions.get(session_id)
+    def session(self, session_id: str, caller: Caller = NOBODY) -> Session | None:
+        """A session by its name; None where there is none, or none of the caller's: the two are not told apart."""
+        found = self._engine.sessions.get(session_id)
+        return found if found is not None and caller.user in (None, found.owner) else None
+
+    def find(self, session_id: str, caller: Caller = NOBODY) -> Session:
+        found = self.session(session_id, caller)
+        if found is None:
+            raise SessionNotFound(session_id)
+        return found
+
+    def acting_for(self, session_id: str) -> Caller:
+        """The agent of a session's turn: it may do there what the session's owner may."""
+        return Caller(session_id, is_agent=True, user=self.find(session_id).owner)
 
     # -- whose
 
@@ -97,7 +192,8 @@ class Service:
         seed = {ROOT_SEEDS[0]: caller.session} if caller.session is not None else {}
         return {**seed, **(entity or {})}
 
-    def _context(self, caller: Caller) -> Context:
+    def context(self, caller: Caller = NOBODY, reader: Reader | None = None) -> Context:
+        """What the caller may see. A reader is told of what is looked at through it."""
         engine = self._engine
         return Context(
             caller=caller,
@@ -109,6 +205,7 @@ class Service:
             index=self.graph.index,
             act=self.act,
             counters=self._counters,
+            note=reader.note if reader is not None else None,
         )
 
     def _counters(self) -> dict[str, int]:
@@ -118,6 +215,7 @@ class Service:
             "open-schedules": engine.scheduler.agenda.open_count,
             "active-runs": len(engine.runs),
             "events": engine.bus.seq,
+            "events-published": engine.bus.published,
         }
 
     def _whose(self, action: str, named: Any, caller: Caller) -> Session:
@@ -127,14 +225,17 @@ class Service:
             if named is None:
                 raise SessionRequired(action)
         elif not isinstance(named, str):
-            raise Invalid(f"`session-id` must be a string, got {shown(named)}", code="session/invalid-id")
-        return self._engine.sessions.find(named)
+            raise Invalid(
+                f"`session-id` must be a string, got {shown(named)}", code="session/invalid-id", argument="session-id"
+            )
+        return self.find(named, caller)
 
     def _scheduling(self, named: Any, caller: Caller) -> Session:
         if caller.is_agent and named is not None and named != caller.session:
             raise Invalid(
                 "an agent schedules for its own session only; leave `session-id` out",
                 code="scheduler/not-your-session",
+                argument="session-id",
                 session_id=named if isinstance(named, str) else shown(named),
             )
         return self._whose("scheduler", named, caller)
@@ -172,6 +273,7 @@ class Service:
             raise Invalid(
                 "scheduler cancel requires a string `schedule-id`",
                 code="scheduler/schedule-id-required",
+                argument="schedule-id",
                 schedule_id=None if command.schedule_id is None else shown(command.schedule_id),
             )
         return self._engine.scheduler.cancel(session.id, command.schedule_id)
@@ -184,15 +286,21 @@ class Service:
             raise Invalid(
                 f"session `name` must be a non-blank string of at most {_LONGEST_NAME} characters, got {shown(name)}",
                 code="session/invalid-name",
+                argument="name",
             )
         config = NO_CONFIG
         if command.config is not None:
             config = read_config(command.config, tools=self._engine.tools, who="session")
-        origin = self._engine.sessions.get(caller.session) if caller.session else None
-        return await self._engine.create_session(name=name, config=config, worktree=origin.worktree if origin else None)
+        origin = self.session(caller.session, caller) if caller.session else None
+        return await self._engine.create_session(
+            name=name,
+            config=config,
+            worktree=origin.worktree if origin else None,
+            owner=caller.user or (origin.owner if origin else LOCAL_USER),
+        )
 
     def _list_sessions(self, command: ListSessions, caller: Caller) -> list[Session]:
-        return list(self._engine.sessions.values())
+        return list(self.context(caller).sessions())
 
     def _show_session(self, command: ShowSession, caller: Caller) -> Session:
         return self._whose("session", command.session, caller)
@@ -201,8 +309,11 @@ class Service:
         session = self._whose("session", command.session, caller)
         text = command.message
         if not is_text(text) or not text.strip():
-            raise Invalid("session submit requires a non-blank `message`", code="session/message-required")
-        return await self._engine.runs.submit(session.id, Message(role="user", content=says(text), source=USER))
+            raise Invalid(
+                "session submit requires a non-blank `message`", code="session/message-required", argument="message"
+            )
+        content = says(text) if command.content is None else command.content
+        return await self._engine.runs.submit(session.id, Message(role="user", content=content, source=USER))
 
     def _stop_run(self, command: StopRun, caller: Caller) -> bool:
         session = self._whose("session", command.session, caller)

@@ -7,14 +7,15 @@ read models. A mutation hands a command on; nothing here starts a task, writes, 
 from typing import Final
 
 from psi.graph import Operation
-from psi.graph.attributes import Attributes
+from psi.graph.attributes import Attributes, Entity
 from resolvers import graph, run, scheduler, session, system
 from resolvers.context import Context
 
-__all__ = ["ATTRIBUTES", "OPERATIONS", "ROOT_SEEDS", "Context"]
+__all__ = ["ATTRIBUTES", "ENTITIES", "OPERATIONS", "ROOT_SEEDS", "Context"]
 
 _MODULES: Final = (scheduler, session, run, graph, system)
 
 ATTRIBUTES: Final = Attributes(attribute for module in _MODULES for attribute in module.ATTRIBUTES)
+ENTITIES: Final[tuple[Entity, ...]] = tuple(entity for module in _MODULES for entity in module.ENTITIES)
 OPERATIONS: Final[tuple[Operation, ...]] = tuple(operation for module in _MODULES for operation in module.OPERATIONS)
 ROOT_SEEDS: Final = graph.ROOT_SEEDS

@@ -9,11 +9,11 @@ from typing import Any, Final
 
 from psi.edn import Keyword, Symbol
 from psi.graph import Env, Mutation, Operation, Resolver, resolver
-from psi.graph.attributes import DATA, FLAG, INTEGER, NAME, WORD, Attribute, ListOf
+from psi.graph.attributes import DATA, FLAG, INTEGER, NAME, WORD, Attribute, Entity, ListOf
 from psi.graph.index import Index
 from psi.graph.shape import Inputs, Shape
 
-__all__ = ["ATTRIBUTES", "OPERATIONS", "ROOT_SEEDS", "root_queryable"]
+__all__ = ["ATTRIBUTES", "ENTITIES", "OPERATIONS", "ROOT_SEEDS", "root_queryable"]
 
 # What a query starts from when its caller has a session.
 ROOT_SEEDS: Final = ("psi.agent-session/session-id",)
@@ -39,6 +39,9 @@ ATTRIBUTES: Final = (
     Attribute("psi.attr/produced-by", ListOf(NAME), "the resolvers that give the attribute"),
     Attribute("psi.attr/reachable-via", DATA, "for each of them, what it needs"),
 )
+
+
+ENTITIES: Final = (Entity("Graph", "What the graph knows about itself.", "psi.graph"),)
 
 
 def root_queryable(index: Index, seeds: Iterable[str]) -> list[str]:

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from psi.core.turn import State, Turn
 from psi.graph import Env, resolver
-from psi.graph.attributes import DATA, INSTANT, INTEGER, TEXT, WORD, Attribute, Enum, Many, One
+from psi.graph.attributes import DATA, INSTANT, INTEGER, TEXT, WORD, Attribute, Entity, Enum, Many, One
 
-__all__ = ["ATTRIBUTES", "OPERATIONS"]
+__all__ = ["ATTRIBUTES", "ENTITIES", "OPERATIONS"]
 
 SESSION: Final = "psi.agent-session/session-id"
 RUN: Final = "psi.run/id"
@@ -29,6 +29,8 @@ ATTRIBUTES: Final = (
     Attribute("psi.run/session", One(SESSION), "the same, to ask on", nullable=True),
 )
 
+ENTITIES: Final = (Entity("Run", "A turn while it is running, and its record afterwards.", "psi.run", RUN),)
+
 _OUTPUT: Final = [
     "psi.run/source",
     "psi.run/state",
@@ -44,22 +46,22 @@ _OUTPUT: Final = [
 
 @resolver(name="psi.run/session-runs", input=[SESSION], output=[{"psi.agent-session/runs": [RUN, *_OUTPUT]}])
 async def session_runs(env: Env, session: Mapping[str, Any]) -> Any:
-    if session[SESSION] not in env.context.sessions:
+    if not env.context.has_session(session[SESSION]):
         return None
-    turns = await env.context.store.turns(session[SESSION])
+    turns = await env.context.runs(session[SESSION])
     return {"psi.agent-session/runs": [{RUN: turn.id, **_told(turn)} for turn in turns]}
 
 
 @resolver(name="psi.run/by-id", input=[RUN], output=_OUTPUT)
 async def run_by_id(env: Env, run: Mapping[str, Any]) -> Any:
-    found = await env.context.store.turn(run[RUN])
+    found = await env.context.run(run[RUN])
     return found and _told(found)
 
 
 @resolver(name="psi.run/session", input=["psi.run/session-id"], output=[{"psi.run/session": [SESSION]}])
 def session_of_run(env: Env, run: Mapping[str, Any]) -> Any:
     name = run["psi.run/session-id"]
-    return {"psi.run/session": {SESSION: name} if name in env.context.sessions else None}
+    return {"psi.run/session": {SESSION: name} if env.context.has_session(name) else None}
 
 
 def _told(turn: Turn) -> dict[str, Any]:

@@ -10,9 +10,10 @@ from psi.core.message import SCHEDULED
 from psi.core.schedule import Kind, Phase, Schedule, Status
 from psi.edn import Keyword
 from psi.graph import Env, mutation, resolver
-from psi.graph.attributes import DATA, FLAG, INSTANT, INTEGER, TEXT, WORD, Attribute, Enum, Many, One
+from psi.graph.attributes import DATA, FLAG, INSTANT, INTEGER, TEXT, WORD, Attribute, Entity, Enum, Many, One
+from resolvers.params import named
 
-__all__ = ["ATTRIBUTES", "OPERATIONS"]
+__all__ = ["ATTRIBUTES", "ENTITIES", "OPERATIONS", "told"]
 
 SESSION: Final = "psi.agent-session/session-id"
 SCHEDULE: Final = "psi.scheduler/schedule-id"
@@ -67,6 +68,11 @@ ATTRIBUTES: Final = (
     Attribute("psi.background-job/started-at", INSTANT, "when it was created"),
 )
 
+ENTITIES: Final = (
+    Entity("Schedule", "One delayed prompt.", "psi.scheduler", SCHEDULE),
+    Entity("BackgroundJob", "A schedule, seen as a job.", "psi.background-job", "psi.background-job/id"),
+)
+
 _SCHEDULE_OUTPUT: Final = [
     "psi.scheduler/kind",
     "psi.scheduler/label",
@@ -83,38 +89,65 @@ _SCHEDULE_OUTPUT: Final = [
 ]
 
 
-@resolver(name="psi.scheduler/session-schedules", input=[SESSION], output=[{"psi.scheduler/schedules": [SCHEDULE]}])
+@resolver(
+    name="psi.scheduler/session-schedules",
+    input=[SESSION],
+    output=[{"psi.scheduler/schedules": [SCHEDULE, *_SCHEDULE_OUTPUT]}],
+)
 def session_schedules(env: Env, session: Mapping[str, Any]) -> Any:
-    if session[SESSION] not in env.context.sessions:
+    if not env.context.has_session(session[SESSION]):
         return None
-    return {"psi.scheduler/schedules": [{SCHEDULE: each.id} for each in env.context.agenda.all_of(session[SESSION])]}
+    return {"psi.scheduler/schedules": [told(each) for each in env.context.schedules(session[SESSION])]}
 
 
 @resolver(name="psi.scheduler/session-pending-count", input=[SESSION], output=["psi.scheduler/pending-count"])
 def session_pending_count(env: Env, session: Mapping[str, Any]) -> Any:
-    if session[SESSION] not in env.context.sessions:
+    if not env.context.has_session(session[SESSION]):
         return None
-    return {"psi.scheduler/pending-count": env.context.agenda.pending_count(session[SESSION])}
+    return {"psi.scheduler/pending-count": env.context.pending_count(session[SESSION])}
 
 
 @resolver(name="psi.scheduler/schedule-by-id", input=[SCHEDULE], output=_SCHEDULE_OUTPUT)
 def schedule_by_id(env: Env, entity: Mapping[str, Any]) -> Any:
-    found: Schedule | None = env.context.agenda.get(entity[SCHEDULE])
-    if found is None:
-        return None
+    found: Schedule | None = env.context.schedule(entity[SCHEDULE])
+    return None if found is None else told(found)
+
+
+# A schedule is a value: what was told of it once is told again, in every list and at every look of a live query.
+_TOLD: Final[dict[str, tuple[Schedule, dict[str, Any]]]] = {}
+_MOST_TOLD: Final = 4_096
+
+
+def told(schedule: Schedule) -> dict[str, Any]:
+    """A schedule as the graph shows it; not to be changed by who reads it."""
+    found = _TOLD.get(schedule[0])
+    if found is not None and found[0] is schedule:
+        return found[1]
+    if len(_TOLD) >= _MOST_TOLD:
+        del _TOLD[next(iter(_TOLD))]
+    made = _tell(schedule)
+    _TOLD[schedule[0]] = (schedule, made)
+    return made
+
+
+def _tell(schedule: Schedule) -> dict[str, Any]:
+    """Written for lists of thousands: the tuple is taken apart once, and the word behind an enum's member is read
+    without the detour that ``value`` makes."""
+    name, session, kind, message, label, created, fires, _, config, status, phase, made, error = schedule
     return {
-        "psi.scheduler/kind": found.kind.value,
-        "psi.scheduler/label": found.label,
-        "psi.scheduler/message": found.message,
+        SCHEDULE: name,
+        "psi.scheduler/kind": kind._value_,
+        "psi.scheduler/label": label,
+        "psi.scheduler/message": message,
         "psi.scheduler/source": SCHEDULED,
-        "psi.scheduler/created-at": found.created_at,
-        "psi.scheduler/fire-at": found.fire_at,
-        "psi.scheduler/status": found.status.value,
-        "psi.scheduler/origin-session-id": found.session,
-        "psi.scheduler/created-session-id": found.created_session,
-        "psi.scheduler/delivery-phase": found.phase.value if found.phase else None,
-        "psi.scheduler/error-summary": found.error.as_data() if found.error else None,
-        "psi.scheduler/session-config-summary": found.config.summary() if found.config else None,
+        "psi.scheduler/created-at": created,
+        "psi.scheduler/fire-at": fires,
+        "psi.scheduler/status": status._value_,
+        "psi.scheduler/origin-session-id": session,
+        "psi.scheduler/created-session-id": made,
+        "psi.scheduler/delivery-phase": None if phase is None else phase._value_,
+        "psi.scheduler/error-summary": None if error is None else error.as_data(),
+        "psi.scheduler/session-config-summary": None if config is None else config.summary(),
     }
 
 
@@ -137,7 +170,7 @@ def created_session(env: Env, schedule: Mapping[str, Any]) -> Any:
 
 
 def _session(env: Env, session_id: str | None) -> dict[str, str] | None:
-    return {SESSION: session_id} if session_id is not None and session_id in env.context.sessions else None
+    return {SESSION: session_id} if session_id is not None and env.context.has_session(session_id) else None
 
 
 _JOB_OUTPUT: Final = [
@@ -160,9 +193,9 @@ _JOB_OUTPUT: Final = [
     output=[{"psi.agent-session/background-jobs": _JOB_OUTPUT}],
 )
 def session_jobs(env: Env, session: Mapping[str, Any]) -> Any:
-    if session[SESSION] not in env.context.sessions:
+    if not env.context.has_session(session[SESSION]):
         return None
-    return {"psi.agent-session/background-jobs": [_job(each) for each in env.context.agenda.all_of(session[SESSION])]}
+    return {"psi.agent-session/background-jobs": [_job(each) for each in env.context.schedules(session[SESSION])]}
 
 
 def _job(schedule: Schedule) -> dict[str, Any]:
@@ -188,6 +221,7 @@ def _job(schedule: Schedule) -> dict[str, Any]:
 )
 async def create(env: Env, params: Mapping[str, Any]) -> Any:
     """Schedule a prompt, for the invoking session or the one that ``session-id`` names."""
+    params = named(params, create.name, create.params)
     command = CreateSchedule(
         kind=params.get("kind"),
         message=params.get("message"),
@@ -203,6 +237,7 @@ async def create(env: Env, params: Mapping[str, Any]) -> Any:
 @mutation("psi.scheduler/cancel", params=["schedule-id", "session-id"], output=[SCHEDULE])
 async def cancel(env: Env, params: Mapping[str, Any]) -> Any:
     """Cancel a pending or queued schedule of the session."""
+    params = named(params, cancel.name, cancel.params)
     command = CancelSchedule(schedule_id=params.get("schedule-id"), session=params.get("session-id"))
     return {SCHEDULE: (await env.context.act(command, env.context.caller)).id}
 

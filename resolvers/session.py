@@ -10,9 +10,10 @@ from psi.core.config import THINKING_LEVELS, SessionConfig
 from psi.core.session import Phase, Session
 from psi.edn import thaw
 from psi.graph import Env, mutation, resolver
-from psi.graph.attributes import DATA, FLAG, INSTANT, INTEGER, TEXT, WORD, Attribute, Enum, ListOf, Many
+from psi.graph.attributes import DATA, FLAG, INSTANT, INTEGER, TEXT, WORD, Attribute, Entity, Enum, ListOf, Many
+from resolvers.params import named
 
-__all__ = ["ATTRIBUTES", "OPERATIONS"]
+__all__ = ["ATTRIBUTES", "ENTITIES", "OPERATIONS"]
 
 SESSION: Final = "psi.agent-session/session-id"
 RUN: Final = "psi.run/id"
@@ -39,6 +40,7 @@ ATTRIBUTES: Final = (
     Attribute("psi.agent-session/message-history", ListOf(DATA), "its messages, the oldest first"),
     Attribute("psi.agent-session/message-count", INTEGER, "how many there are"),
     Attribute("psi.agent-session/worktree-path", TEXT, "the folder it works in"),
+    Attribute("psi.agent-session/owner", TEXT, "the user it belongs to"),
     Attribute("psi.agent-session/created", INSTANT, "when it was created"),
     Attribute("psi.agent-session/updated", INSTANT, "when something last happened in it"),
     Attribute("psi.agent-session/scheduled-origin-session-id", TEXT, "who had it scheduled", nullable=True),
@@ -59,6 +61,11 @@ ATTRIBUTES: Final = (
     Attribute("psi.session-info/worktree-path", TEXT, "the folder it works in"),
 )
 
+ENTITIES: Final = (
+    Entity("Session", "A conversation with its history and its config.", "psi.agent-session", SESSION),
+    Entity("SessionInfo", "A session in short.", "psi.session-info", "psi.session-info/id"),
+)
+
 _STATE: Final[dict[str, Callable[[Session], Any]]] = {
     "session-name": lambda session: session.name,
     "session-display-name": lambda session: session.display_name,
@@ -68,6 +75,7 @@ _STATE: Final[dict[str, Callable[[Session], Any]]] = {
     "is-idle": lambda session: session.is_idle,
     "message-count": lambda session: session.message_count,
     "worktree-path": lambda session: session.worktree,
+    "owner": lambda session: session.owner,
     "created": lambda session: session.created_at,
     "updated": lambda session: session.updated_at,
     "parent-session-id": lambda session: session.parent,
@@ -95,21 +103,21 @@ def _named(names: Mapping[str, Any]) -> list[str]:
 
 @resolver(name="psi.agent-session/state", input=[SESSION], output=_named(_STATE))
 def state(env: Env, entity: Mapping[str, Any]) -> Any:
-    found = env.context.sessions.get(entity[SESSION])
+    found = env.context.session(entity[SESSION])
     return found and {f"psi.agent-session/{name}": read(found) for name, read in _STATE.items()}
 
 
 @resolver(name="psi.agent-session/config", input=[SESSION], output=_named(_CONFIG))
 def config(env: Env, entity: Mapping[str, Any]) -> Any:
-    found = env.context.sessions.get(entity[SESSION])
+    found = env.context.session(entity[SESSION])
     return found and {f"psi.agent-session/{name}": read(found.config) for name, read in _CONFIG.items()}
 
 
 @resolver(name="psi.agent-session/history", input=[SESSION], output=["psi.agent-session/message-history"])
 async def history(env: Env, entity: Mapping[str, Any]) -> Any:
-    if entity[SESSION] not in env.context.sessions:
+    if not env.context.has_session(entity[SESSION]):
         return None
-    messages = await env.context.store.messages(entity[SESSION])
+    messages = await env.context.messages(entity[SESSION])
     return {"psi.agent-session/message-history": [message.as_data() for message in messages]}
 
 
@@ -125,7 +133,7 @@ _INFO: Final = [
 
 @resolver(name="psi.session-info/all", output=[{"psi.agent-session/context-session-summaries": _INFO}])
 def summaries(env: Env, _: Any) -> Any:
-    return {"psi.agent-session/context-session-summaries": [_info(each) for each in env.context.sessions.values()]}
+    return {"psi.agent-session/context-session-summaries": [_info(each) for each in env.context.sessions()]}
 
 
 def _info(session: Session) -> dict[str, Any]:
@@ -148,6 +156,7 @@ def session_of_info(env: Env, info: Mapping[str, Any]) -> Any:
 @mutation("psi.agent-session/create", params=["name", "config"], output=[SESSION])
 async def create(env: Env, params: Mapping[str, Any]) -> Any:
     """A fresh session, where the invoking one works."""
+    params = named(params, create.name, create.params)
     command = CreateSession(name=params.get("name"), config=params.get("config"))
     return {SESSION: (await env.context.act(command, env.context.caller)).id}
 
@@ -155,6 +164,7 @@ async def create(env: Env, params: Mapping[str, Any]) -> Any:
 @mutation("psi.agent-session/submit", params=["message", "session-id"], output=[SESSION, RUN])
 async def submit(env: Env, params: Mapping[str, Any]) -> Any:
     """Submit a prompt; the run goes on after the answer."""
+    params = named(params, submit.name, submit.params)
     command = SubmitPrompt(message=params.get("message"), session=params.get("session-id"))
     run = await env.context.act(command, env.context.caller)
     return {SESSION: run.session, RUN: run.id}
@@ -163,6 +173,7 @@ async def submit(env: Env, params: Mapping[str, Any]) -> Any:
 @mutation("psi.agent-session/stop", params=["session-id"], output=["psi.agent-session/stopped?"])
 async def stop(env: Env, params: Mapping[str, Any]) -> Any:
     """Ask the session's run to stop."""
+    params = named(params, stop.name, stop.params)
     return {
         "psi.agent-session/stopped?": await env.context.act(
             StopRun(session=params.get("session-id")), env.context.caller
@@ -173,6 +184,7 @@ async def stop(env: Env, params: Mapping[str, Any]) -> Any:
 @mutation("psi.agent-session/close", params=["session-id"], output=["psi.agent-session/closed?"])
 async def close(env: Env, params: Mapping[str, Any]) -> Any:
     """Close the session: its run is stopped, its schedules are cancelled."""
+    params = named(params, close.name, close.params)
     await env.context.act(CloseSession(session=params.get("session-id")), env.context.caller)
     return {"psi.agent-session/closed?": True}
 

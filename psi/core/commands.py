@@ -8,6 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from psi.edn import Map
+
 __all__ = [
     "NOBODY",
     "Caller",
@@ -25,10 +27,15 @@ __all__ = [
 
 
 class Caller(NamedTuple):
-    """Who asks: the session that a call comes from, and whether it is the agent of a running turn."""
+    """Who asks: the session that a call comes from, whether it is the agent of a running turn, and for which user.
+
+    Without a user it is whoever runs the process, who sees and may do everything.
+    """
 
     session: str | None = None
     is_agent: bool = False
+    user: str | None = None
+    may_write: bool = True
 
 
 NOBODY = Caller()
@@ -77,6 +84,7 @@ class ShowSession:
 class SubmitPrompt:
     message: Any
     session: Any = None
+    content: tuple[Map, ...] | None = None  # the message's parts, where there is more to it than its text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,10 +3,11 @@
     Refused
     ├── Invalid            the request can never be right; says what is accepted
     │   └── ConfigInvalid  with every problem of a session-config at once
+    ├── Forbidden          the caller is known, and may not
     ├── NotFound           it names something that is not there, or not the caller's
     └── Conflict           it is right, but not now: busy, over a cap, ended already
 
-Each has a stable code and its facts as fields. A face maps the three kinds, never single errors.
+Each has a stable code and its facts as fields. A face maps the kinds, never single errors.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ __all__ = [
     "CapExceeded",
     "ConfigInvalid",
     "Conflict",
+    "Forbidden",
     "Invalid",
     "NotCancellable",
     "NotFound",
@@ -45,14 +47,24 @@ class _WithFacts(Refused):
 
 
 class Invalid(_WithFacts):
-    """A value that is never accepted; ``code`` tells which rule it broke."""
+    """A value that is never accepted; ``code`` tells which rule it broke, ``argument`` where it stands."""
 
     code = "psi/invalid"
+
+    def __init__(self, message: str, *, code: str | None = None, argument: str | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.argument = argument
+        if code is not None:
+            self.code = code  # type: ignore[misc]  # one class for all rules, a stable code for each
+
+
+class Forbidden(_WithFacts):
+    code = "auth/forbidden"
 
     def __init__(self, message: str, *, code: str | None = None, **facts: Any) -> None:
         super().__init__(message, **facts)
         if code is not None:
-            self.code = code  # type: ignore[misc]  # one class for all rules, a stable code for each
+            self.code = code  # type: ignore[misc]  # as above
 
 
 class NotFound(_WithFacts):

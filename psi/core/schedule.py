@@ -160,24 +160,35 @@ def plan(
     decided here."""
     if not is_text(message) or not message or message.isspace():
         raise Invalid(
-            "scheduler create requires a non-blank `message`", code="scheduler/message-required", got=_got(message)
+            "scheduler create requires a non-blank `message`",
+            code="scheduler/message-required",
+            argument="message",
+            got=_got(message),
         )
     named = _KINDS.get(kind) if type(kind) is str or isinstance(kind, str) else None
     if named is None:
         raise Invalid(
             "scheduler create requires explicit `kind`: `message` or `session`",
             code="scheduler/kind-required",
+            argument="kind",
             kind=_got(kind),
             accepted=["message", "session"],
         )
     if label is not None and not is_text(label):
-        raise Invalid(f"scheduler `label` must be a string, got {shown(label)}", code="scheduler/invalid-label")
+        raise Invalid(
+            f"scheduler `label` must be a string, got {shown(label)}", code="scheduler/invalid-label", argument="label"
+        )
     if named is _MESSAGE and config is not None:
-        raise Invalid("scheduler kind `message` forbids `session-config`", code="scheduler/config-forbidden")
+        raise Invalid(
+            "scheduler kind `message` forbids `session-config`",
+            code="scheduler/config-forbidden",
+            argument="session-config",
+        )
     if named is _SESSION and config is None:
         raise Invalid(
             "scheduler kind `session` requires `session-config` (a map; {} is allowed)",
             code="scheduler/config-required",
+            argument="session-config",
         )
     fire_at, due = _when(delay_ms, at, now)
     return Schedule(id, session, named, message, label, now.wall, fire_at, due, config)
@@ -190,29 +201,37 @@ _KINDS: Final = {spelling: kind for kind in Kind for spelling in (str(kind.value
 
 def _when(delay_ms: Any, at: Any, now: Moment) -> tuple[datetime, int]:
     if delay_ms is not None and at is not None:
-        raise Invalid("scheduler create accepts either `delay-ms` or `at`, not both", code="scheduler/two-times")
+        raise Invalid(
+            "scheduler create accepts either `delay-ms` or `at`, not both", code="scheduler/two-times", argument="at"
+        )
     if delay_ms is not None:
         if type(delay_ms) is not int:
-            raise Invalid("delay-ms must be an integer", code="scheduler/delay-not-an-integer", delay_ms=_got(delay_ms))
+            raise Invalid(
+                "delay-ms must be an integer",
+                code="scheduler/delay-not-an-integer",
+                argument="delay-ms",
+                delay_ms=_got(delay_ms),
+            )
         if not MINIMUM_MS <= delay_ms <= MAXIMUM_MS:
-            _check_bounds(delay_ms)
+            _check_bounds(delay_ms, "delay-ms")
         return now.wall + timedelta(0, 0, delay_ms * 1_000), now.tick + delay_ms * MILLISECOND
     if at is None:
-        raise Invalid("scheduler create requires `delay-ms` or `at`", code="scheduler/no-time")
+        raise Invalid("scheduler create requires `delay-ms` or `at`", code="scheduler/no-time", argument="delay-ms")
     planned = _instant(at)
     ahead = planned - now.wall
     if ahead < timedelta(milliseconds=1):
         return planned, now.tick  # past, now, or so near that it makes no difference
-    _check_bounds(ahead // timedelta(milliseconds=1))
+    _check_bounds(ahead // timedelta(milliseconds=1), "at")
     # The bounds look at whole milliseconds; waiting is exact, so that nothing fires before the time that is shown.
     return planned, now.tick + (ahead // timedelta(microseconds=1)) * 1_000
 
 
-def _check_bounds(delay_ms: int) -> None:
+def _check_bounds(delay_ms: int, argument: str) -> None:
     if delay_ms < MINIMUM_MS:
         raise Invalid(
             "delay-ms is below the minimum bound",
             code="scheduler/delay-too-short",
+            argument=argument,
             delay_ms=delay_ms,
             minimum=MINIMUM_MS,
         )
@@ -220,6 +239,7 @@ def _check_bounds(delay_ms: int) -> None:
         raise Invalid(
             "delay-ms exceeds the maximum bound",
             code="scheduler/delay-too-long",
+            argument=argument,
             delay_ms=delay_ms,
             maximum=MAXIMUM_MS,
         )
@@ -236,6 +256,7 @@ def _instant(at: Any) -> datetime:
         raise Invalid(
             "scheduler `at` must be an ISO-8601 UTC instant",
             code="scheduler/invalid-instant",
+            argument="at",
             at=_got(at),
             accepted="2026-04-22T13:00:00Z",
         )

@@ -20,6 +20,7 @@ from psi.core.message import Scheduled
 from psi.edn import Keyword
 
 __all__ = [
+    "LOCAL_USER",
     "Close",
     "CloseFailed",
     "CompactionBegan",
@@ -37,6 +38,10 @@ __all__ = [
     "StopRun",
     "step",
 ]
+
+
+# Whoever runs the process. Sessions that nobody in particular created are theirs.
+LOCAL_USER: Final = "local"
 
 
 class Phase(Enum):
@@ -59,6 +64,7 @@ class Session:
     name: str | None = None
     config: SessionConfig = NO_CONFIG
     worktree: str
+    owner: str = LOCAL_USER
     created_at: datetime
     updated_at: datetime
     parent: str | None = None

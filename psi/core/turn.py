@@ -30,6 +30,7 @@ __all__ = [
     "Stopped",
     "Turn",
     "begin",
+    "note_of",
     "step",
 ]
 
@@ -56,6 +57,7 @@ class Turn:
     answer: str | None = None  # the closure that stands in the history
     error: str | None = None  # what was raised, for the record alone; its stack trace is for the log
     error_class: str | None = None
+    message_index: int | None = None  # where in the history that closure stands
     context_tokens: int = 0
     max_context_tokens: int = 0
     token_count: int = 0
@@ -142,11 +144,21 @@ def step(turn: Turn, event: Event, *, now: Moment) -> tuple[Turn, tuple[Say, ...
             return _ended(turn, State.STOPPED, text or "This turn was stopped before it said anything.", now)
         case Failed(text, error_class, error):
             failed = replace(turn, error=error, error_class=error_class)
-            note = f"This turn failed ({error_class}). The details are in the record of run {turn.id}."
+            note = note_of(replace(failed, state=State.ERROR))
             return _ended(failed, State.ERROR, _after(text, note), now)
         case Interrupted(text):
-            note = "This turn was interrupted: the service stopped while it was running."
+            note = note_of(replace(turn, state=State.INTERRUPTED))
             return _ended(turn, State.INTERRUPTED, _after(text, note), now)
+
+
+def note_of(turn: Turn) -> str:
+    """The sentence that tells of a turn's failure, without what was said before it; nothing for one that went well."""
+    match turn.state:
+        case State.ERROR:
+            return f"This turn failed ({turn.error_class}). The details are in the record of run {turn.id}."
+        case State.INTERRUPTED:
+            return "This turn was interrupted: the service stopped while it was running."
+    return ""
 
 
 def _after(text: str, note: str) -> str:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 from typing import Any, Final, NamedTuple
+
+from psi.core.topics import touched
+from psi.engine.interest import Interest
 
 __all__ = ["Bus", "Event", "Subscription"]
 
@@ -15,36 +18,81 @@ _QUEUE: Final = 1_000  # events that wait for a slow one
 
 
 class Event(NamedTuple):
-    """One thing that happened: to which session, when, as the how-manieth, and what."""
+    """One thing that happened: to which session, when, as the how-manieth, and what. ``owner``: whose session it is."""
 
     seq: int
     type: str
     session: str | None
     at: datetime
     data: Any
+    owner: str | None = None
 
 
 class Subscription:
-    """The events of one session, or of all. Iterating gives each; two fields tell of those that do not come."""
+    """The events of one session, or of all that a user has. Iterating gives each; two fields tell of those that do not
+    come."""
 
-    def __init__(self, bus: Bus, session: str | None, limit: int) -> None:
+    def __init__(
+        self, bus: Bus, session: str | None, user: str | None, limit: int, most_bytes: int | None = None
+    ) -> None:
         self.missed = 0  # events that had no room
+        self.overrun = False  # with ``most_bytes``: there was no room, and so nothing comes any more
+        self.on_overrun: Callable[[], None] | None = None  # for those who may be held up where they cannot see that
         self.has_gap = False  # there was more after the number that was asked for than is remembered
         self._bus = bus
-        self._session = session
+        self.session = session
+        self._user = user
         self._limit = limit
+        self._most_bytes = most_bytes
+        self._bytes = 0
         self._waiting: deque[Event] = deque()
         self._ready = asyncio.Event()
         self._closed = False
 
     def put(self, event: Event) -> None:
-        if self._session is not None and event.session != self._session:
+        if self._user is not None and event.owner != self._user:
             return
-        if len(self._waiting) >= self._limit:
+        if self._most_bytes is not None:
+            if self.overrun:
+                return
+            size = getattr(event.data, "size", 0)
+            self._bytes += size
+            # The first may be as large as it is, as a long answer: nobody was slow before it came.
+            if self._waiting and (len(self._waiting) >= self._limit or (size and self._bytes > self._most_bytes)):
+                self.overrun = True
+                self._waiting.clear()
+                self._ready.set()
+                if self.on_overrun is not None:
+                    self.on_overrun()
+                return
+        elif len(self._waiting) >= self._limit:
             self._waiting.popleft()
             self.missed += 1
         self._waiting.append(event)
         self._ready.set()
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing comes any more, and everything that came was taken."""
+        return self._closed and not self._waiting
+
+    def poke(self) -> None:
+        """Wake who waits in :meth:`take`, though nothing has happened."""
+        self._ready.set()
+
+    async def take(self) -> list[Event]:
+        """All that has come; waits for the first. Nothing, where it was poked, overrun or closed."""
+        if not self._waiting and not self._closed and not self.overrun:
+            self._ready.clear()
+            await self._ready.wait()
+        found = list(self._waiting)
+        self._waiting.clear()
+        self._bytes = 0
+        return found
+
+    def waiting(self) -> list[Event]:
+        """What has come and was not taken yet."""
+        return list(self._waiting)
 
     def close(self) -> None:
         self._closed = True
@@ -69,39 +117,90 @@ class Subscription:
         return self._waiting.popleft()
 
 
+def _nobody(session: str) -> str | None:
+    return None
+
+
 class Bus:
-    def __init__(self, *, remembered: int = _REMEMBERED) -> None:
-        self.seq = 0
+    def __init__(
+        self,
+        *,
+        interest: Interest | None = None,
+        owner_of: Callable[[str], str | None] = _nobody,
+        start: int = 0,
+        remembered: int = _REMEMBERED,
+    ) -> None:
+        """``start``: the number before the first event. One that no earlier bus has reached makes numbers that are
+        remembered from then recognisable."""
+        self.seq = self._start = start
+        self._untold: dict[str | None, int] = {}  # for each session, the newest event that is not remembered
+        self._interest = interest
+        self._owner_of = owner_of
         self._remembered = remembered
         self._recent: deque[Event] = deque()
-        self._forgotten = 0  # the newest that was kept once and is no more
-        self._subscriptions: set[Subscription] = set()
+        self._forgotten = start  # the newest that was kept once and is no more
+        # By the session they listen to, so that an event costs as much as there are listeners for it; None: to all.
+        self._subscriptions: dict[str | None, set[Subscription]] = {}
+
+    @property
+    def published(self) -> int:
+        """How many events there were."""
+        return self.seq - self._start
 
     def publish(self, type: str, session: str | None, at: datetime, data: Any, *, keep: bool = True) -> None:  # noqa: A002
         """Tell everybody. ``keep``: whether it can be asked for later; a turn's deltas have a buffer of their own."""
         self.seq = seq = self.seq + 1
-        event = Event(seq, type, session, at, data)
+        owner = None if session is None else self._owner_of(session)
+        event = Event(seq, type, session, at, data, owner)
         if keep:
             if len(self._recent) == self._remembered:
                 self._forgotten = self._recent.popleft().seq
             self._recent.append(event)
-        for subscription in self._subscriptions:
-            subscription.put(event)
+            if type == "session-closed":
+                self._untold.pop(session, None)
+        else:
+            self._untold[session] = self._untold[None] = seq
+        if self._interest:
+            self._interest.touch(touched(type, session, owner, data))
+        subscriptions = self._subscriptions
+        if subscriptions:
+            for subscription in subscriptions.get(None, ()):
+                subscription.put(event)
+            if session is not None:
+                for subscription in subscriptions.get(session, ()):
+                    subscription.put(event)
 
-    def subscribe(self, session: str | None = None, *, after: int | None = None, limit: int = _QUEUE) -> Subscription:
-        """Listen from now on; with ``after`` also to what is remembered of the events behind that number."""
-        found = Subscription(self, session, limit)
-        self._subscriptions.add(found)
+    def subscribe(
+        self,
+        session: str | None = None,
+        *,
+        user: str | None = None,
+        after: int | None = None,
+        limit: int = _QUEUE,
+        most_bytes: int | None = None,
+    ) -> Subscription:
+        """Listen from now on; with ``after`` also to what is remembered of the events behind that number. ``user``: to
+        what happens in this user's sessions alone. ``most_bytes``: whoever does not keep up is not told with gaps but
+        not at all any more."""
+        found = Subscription(self, session, user, limit, most_bytes)
+        self._subscriptions.setdefault(session, set()).add(found)
         if after is not None:
-            found.has_gap = after < self._forgotten
+            after = after or self._start  # 0: from the beginning
+            # A number that is not reached yet is from before a restart: nothing is known of what came between.
+            is_foreign = after > self.seq
+            found.has_gap = is_foreign or after < max(self._forgotten, self._untold.get(session, 0))
             for event in self._recent:
-                if event.seq > after:
+                if (is_foreign or event.seq > after) and session in (None, event.session):
                     found.put(event)
         return found
 
     def leave(self, subscription: Subscription) -> None:
-        self._subscriptions.discard(subscription)
+        listening = self._subscriptions.get(subscription.session)
+        if listening is not None:
+            listening.discard(subscription)
+            if not listening:
+                del self._subscriptions[subscription.session]
 
     def close(self) -> None:
-        for subscription in list(self._subscriptions):
+        for subscription in [each for listening in self._subscriptions.values() for each in listening]:
             subscription.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -10,20 +11,31 @@ from typing import Any
 from psi.agents.interface import Agent
 from psi.agents.tools import Tool
 from psi.core import session as machine
+from psi.core import turn as turns
 from psi.core.clock import Clock
 from psi.core.config import SessionConfig
 from psi.core.errors import RuntimeClosed
 from psi.core.message import Scheduled
 from psi.core.schedule import Schedule
-from psi.core.session import Close, CloseFailed, Provenance, Session
+from psi.core.session import LOCAL_USER, Close, CloseFailed, Provenance, Session
+from psi.core.turn import Turn
 from psi.engine.bus import Bus
 from psi.engine.ids import NewId, new_id
+from psi.engine.interest import Interest
 from psi.engine.runs import Runs
 from psi.engine.scheduler import Scheduler
 from psi.engine.sessions import Sessions
-from psi.store import AddMessages, DeleteSession, SaveSession, Store
+from psi.store import AddMessages, DeleteSession, SaveSession, SaveTurn, Store
 
 __all__ = ["Engine"]
+
+log = logging.getLogger("psi.engine")
+
+
+def _first_number(clock: Clock) -> int:
+    """Where events begin to be counted: with the microseconds of the moment, which no earlier runtime has counted up
+    to. So a number that a client has kept over a restart is known to be old, and JavaScript can still hold it."""
+    return int(clock.now().wall.timestamp() * 1_000_000)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +60,8 @@ class Engine:
     ) -> None:
         self.clock = clock
         self.store = store
-        self.bus = Bus()
+        self.interest = Interest(clock)
+        self.bus = Bus(interest=self.interest, owner_of=self._owner_of, start=_first_number(clock))
         self.tools = tools
         self.worktree = worktree
         self.new_id = new_id
@@ -62,10 +75,22 @@ class Engine:
         self._tasks = tasks
         self._closed = False
 
+    def _owner_of(self, session_id: str) -> str | None:
+        return self.sessions.owner_of(session_id)
+
     async def load(self) -> None:
-        """Take up what the store has kept."""
+        """Take up what the store has kept. Turns that were under way when the last process ended get their closure."""
+        for turn in await self.store.unfinished():
+            await self._interrupted(turn)
         for session in await self.store.sessions():
             self.sessions.add(session)
+
+    async def _interrupted(self, turn: Turn) -> None:
+        place = len(await self.store.messages(turn.session))
+        ended, said = turns.step(turn, turns.Interrupted(), now=self.clock.now())
+        closure = tuple(each.message for each in said)
+        await self.store.commit(AddMessages(turn.session, closure), SaveTurn(replace(ended, message_index=place)))
+        log.warning("a turn was interrupted", extra={"run": turn.id, "session": turn.session})
 
     async def create_session(
         self,
@@ -73,6 +98,7 @@ class Engine:
         name: str | None = None,
         config: SessionConfig,
         worktree: str | None = None,
+        owner: str = LOCAL_USER,
         provenance: Provenance | None = None,
     ) -> Session:
         """A fresh top-level session, with the messages that its config gives it to begin with."""
@@ -84,6 +110,7 @@ class Engine:
             name=name or config.session_name,
             config=config,
             worktree=worktree or self.worktree,
+            owner=owner,
             created_at=now.wall,
             updated_at=now.wall,
             provenance=provenance,
@@ -152,10 +179,11 @@ class Engine:
     async def _session_for(self, schedule: Schedule) -> str:
         """The fresh session of a schedule: where its origin works, but neither its child nor in its way."""
         assert schedule.config is not None
-        origin = self.sessions.get(schedule.session)
+        origin = self.sessions.find(schedule.session)
         created = await self.create_session(
             config=schedule.config,
-            worktree=origin.worktree if origin else None,
+            worktree=origin.worktree,
+            owner=origin.owner,
             provenance=Provenance(schedule.session, Scheduled(schedule.id, schedule.label)),
         )
         return created.id

@@ -31,6 +31,7 @@ from psi.core.session import CompactionBegan, CompactionEnded, Phase, RunBegan, 
 from psi.core.turn import Turn
 from psi.engine.bus import Bus
 from psi.engine.ids import NewId
+from psi.engine.runlog import Opened, RunLog
 from psi.engine.sessions import Sessions
 from psi.store import AddMessages, SaveTurn, Store
 
@@ -40,6 +41,9 @@ log = logging.getLogger("psi.runs")
 
 # How long an agent that was asked to stop may take to do so by itself.
 _GRACE: Final = 2.0
+
+# Events after which an agent lets others go on, if it does not do so by itself.
+_TURNS: Final = 64
 
 Told = Callable[[Exception | None], None]
 
@@ -53,6 +57,7 @@ class Run:
     agent: Agent
     told: Told
     finished: asyncio.Future[Turn]
+    log: RunLog
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     text: list[str] = field(default_factory=list)
     tool_calls: int = 0
@@ -112,7 +117,7 @@ class Runs:
         now = self._clock.now()
         message = replace(message, run_id=run_id, timestamp=now.wall)
         turn = turns.begin(run_id, message, session=session_id, now=now)
-        run = Run(turn, message, agent, told, asyncio.get_running_loop().create_future())
+        run = Run(turn, message, agent, told, asyncio.get_running_loop().create_future(), RunLog(run_id))
         self._active[run_id] = run
         run.task = self._tasks.create_task(self._carry_out(run), name=run_id)
         return run
@@ -163,11 +168,13 @@ class Runs:
             run.told(error)
             return
         self._bus.publish("run-started", run.session, run.turn.started_at, run.turn)
+        self._tell(run, Opened(run.turn, run.message))
         run.told(None)
         ending = await self._drive(run)
         if run.last_call is not None:
             run.last_call.cancel()  # the closure must not be cut off
         turn, said = turns.step(run.turn, ending, now=self._clock.now())
+        turn = replace(turn, message_index=self._sessions.find(run.session).message_count)
         messages = tuple(each.message for each in said)
         try:
             await self._store.commit(AddMessages(run.session, messages), SaveTurn(turn))
@@ -176,6 +183,7 @@ class Runs:
             log.exception("the closure of a run could not be saved", extra={"run": run.id, "session": run.session})
             messages = ()
         run.turn = turn
+        self._tell(run, turn)
         self._bus.publish("run-finished", run.session, self._clock.now().wall, turn)
         # Whoever waits for the answer finds the session free, unless the next turn has begun by then.
         self._end(run, RunEnded(run.id, messages=len(messages)))
@@ -195,6 +203,8 @@ class Runs:
                 if not run.stop.is_set():
                     async for event in events:
                         self._take(run, event)
+                        if not run.log.last % _TURNS:
+                            await asyncio.sleep(0)  # an agent that never waits holds up nobody else
                         if run.stop.is_set() or run.final is not None:
                             break
         except IterationLimit as reached:
@@ -233,7 +243,11 @@ class Runs:
                 self._compaction(run, CompactionBegan())
             case ContextCompressed():
                 self._compaction(run, CompactionEnded())
-        self._bus.publish("run-event", run.session, self._clock.now().wall, (run.id, event), keep=False)
+        if not isinstance(event, FinalAnswer):  # which is told as the end of the turn, once that is saved
+            self._tell(run, event)
+
+    def _tell(self, run: Run, event: AgentEvent | Opened | Turn) -> None:
+        self._bus.publish("run-event", run.session, self._clock.now().wall, run.log.add(event), keep=False)
 
     def _compaction(self, run: Run, event: CompactionBegan | CompactionEnded) -> None:
         # An agent may tell of its compression without having begun it, or twice; that is not worth a failed turn.

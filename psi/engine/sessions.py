@@ -31,6 +31,10 @@ class Sessions(Mapping[str, Session]):
     def __len__(self) -> int:
         return len(self._all)
 
+    def owner_of(self, session_id: str) -> str | None:
+        found = self._all.get(session_id)
+        return found.owner if found is not None else None
+
     def find(self, session_id: str) -> Session:
         found = self._all.get(session_id)
         if found is None:
@@ -42,9 +46,11 @@ class Sessions(Mapping[str, Session]):
         self._bus.publish("session-created", session.id, self._clock.now().wall, session)
 
     def remove(self, session_id: str) -> None:
-        gone = self._all.pop(session_id, None)
+        gone = self._all.get(session_id)
         if gone is not None:
+            # Told while it is still known whose it is.
             self._bus.publish("session-closed", session_id, self._clock.now().wall, gone)
+            del self._all[session_id]
 
     def step(self, session_id: str, event: machine.Event) -> Session:
         """The session after an event; what follows from it has been set off by then."""

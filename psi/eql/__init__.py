@@ -16,6 +16,7 @@ from psi.eql.ast import (
     Subquery,
     Union,
     Wildcard,
+    calls,
 )
 from psi.eql.parse import QueryError, parse
 from psi.eql.write import to_edn, unparse
@@ -33,6 +34,7 @@ __all__ = [
     "Subquery",
     "Union",
     "Wildcard",
+    "calls",
     "parse",
     "to_edn",
     "unparse",

@@ -31,6 +31,7 @@ __all__ = [
     "Subquery",
     "Union",
     "Wildcard",
+    "calls",
 ]
 
 NO_PARAMS: Final = Map()
@@ -132,6 +133,20 @@ class Query:
 
 Expression: TypeAlias = Property | Join | Call | Wildcard
 Subquery: TypeAlias = Query | Union | Recursion
+
+
+def calls(query: Query) -> bool:
+    """Whether a mutation is called anywhere in the query."""
+    waiting: list[Subquery | None] = [query]
+    while waiting:
+        match waiting.pop():
+            case Query(children):
+                if any(isinstance(each, Call) for each in children):
+                    return True
+                waiting += [each.query for each in children if isinstance(each, Join)]
+            case Union(branches):
+                waiting += [below for _, below in branches]
+    return False
 
 
 def is_placeholder(key: Key) -> bool:

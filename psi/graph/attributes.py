@@ -19,11 +19,13 @@ __all__ = [
     "FLAG",
     "INSTANT",
     "INTEGER",
+    "LONG",
     "NAME",
     "TEXT",
     "WORD",
     "Attribute",
     "Attributes",
+    "Entity",
     "Enum",
     "ListOf",
     "Many",
@@ -48,6 +50,7 @@ TEXT: Final = Scalar("text", lambda value: isinstance(value, str) and not isinst
 WORD: Final = Scalar("keyword", lambda value: isinstance(value, Keyword))
 NAME: Final = Scalar("symbol", lambda value: isinstance(value, Symbol))
 INTEGER: Final = Scalar("integer", lambda value: isinstance(value, int) and not isinstance(value, bool))
+LONG: Final = Scalar("large integer", INTEGER.accepts)  # may outgrow 32 bits, which some faces have to know
 FLAG: Final = Scalar("boolean", lambda value: isinstance(value, bool))
 INSTANT: Final = Scalar("instant", lambda value: isinstance(value, datetime) and value.tzinfo is not None)
 DATA: Final = Scalar("data", lambda value: True)  # an open map or anything else, as it is
@@ -125,6 +128,19 @@ class Attribute:
     @property
     def local(self) -> str:
         return self.name.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A kind of thing that attributes are about: known by ``identity``, or the only one of its kind.
+
+    ``home`` is the namespace whose attributes are its own; those of other namespaces that it leads to are guests.
+    """
+
+    name: str
+    doc: str
+    home: str
+    identity: str | None = None
 
 
 class Attributes(Mapping[str, Attribute]):

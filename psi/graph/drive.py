@@ -13,12 +13,12 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from psi.graph.errors import AsyncOperation, BatchFailed, LimitExceeded
 from psi.graph.request import Batch, Request, Waiting
 
-__all__ = ["abandon", "deadline", "drive", "drive_now"]
+__all__ = ["abandon", "begin", "deadline", "drive", "drive_now"]
 
 
 def deadline(seconds: float | None) -> Callable[[], bool] | None:
@@ -54,9 +54,41 @@ def abandon(request: Request) -> None:
         _close(waiting.awaitable)
 
 
+# A long request lets others go on now and then: after so many frames it looks whether its slice of time is over.
+_FRAMES: Final = 32
+_SLICE: Final = 0.01
+
+
+class _Slice:
+    __slots__ = ("_end", "_left")
+
+    def __init__(self) -> None:
+        self._end = time.monotonic() + _SLICE
+        self._left = _FRAMES
+
+    def is_over(self) -> bool:
+        self._left -= 1
+        if self._left:
+            return False
+        self._left = _FRAMES
+        return time.monotonic() > self._end
+
+
+def begin(request: Request) -> None:
+    """The request may hold up others for so long, and no longer."""
+    request.tired = _Slice().is_over
+    request.is_tired = False
+
+
+async def _run(request: Request) -> None:
+    while not request.run():
+        await asyncio.sleep(0)
+        begin(request)
+
+
 async def drive(request: Request, timeout: float | None = None) -> None:  # noqa: ASYNC109 – a bound, not a wait
     """Run to the end, awaiting what must be awaited."""
-    request.run()
+    await _run(request)
     try:
         if request.batches or request.waiting:
             async with asyncio.timeout(timeout):
@@ -97,7 +129,7 @@ async def _drive(request: Request) -> None:
                             waiting, value, error = ready.popleft()
                             running -= 1
                             waiting.deliver(value, error)
-                request.run()
+                await _run(request)
                 if not (request.batches or request.waiting or running):
                     return
     except BaseExceptionGroup as group_error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from psi.eql import parse
-from psi.graph.drive import abandon, deadline, drive, drive_now
+from psi.graph.drive import abandon, begin, deadline, drive, drive_now
 from psi.graph.engine import Engine
 from psi.graph.errors import InvalidEntity
 from psi.graph.explain import PlanTree, plan_tree
@@ -73,6 +73,7 @@ class Graph:
         nothing is answered. ``lenient`` answers what it can and puts the failures beside the data, under ``ERRORS``.
         """
         request = self._request(context, lenient, timeout, max_depth, max_entities, sync=False)
+        begin(request)
         try:
             answer = self._start(request, query, entity)
             if request.batches or request.waiting or request.late:

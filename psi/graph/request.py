@@ -94,12 +94,14 @@ class Request:
         "budget",
         "context",
         "engine",
+        "is_tired",
         "late",
         "lenient",
         "limits",
         "plain_env",
         "stack",
         "sync",
+        "tired",
         "waiting",
     )
 
@@ -119,6 +121,8 @@ class Request:
         self.lenient = lenient
         self.plain_env = _EMPTY_ENV if context is None else Env(NO_PARAMS, context)
         self.stack: list[Frame] = []
+        self.tired: Callable[[], bool] | None = None  # whether it has held up others for long enough
+        self.is_tired = False
         self.batches: dict[Site, Batch] = {}
         self.waiting: list[Waiting] = []
         self._memory: Memory | None = None
@@ -157,13 +161,19 @@ class Request:
     def wait(self, name: str, awaitable: Awaitable[Any], deliver: Callable[[Any, Exception | None], None]) -> None:
         self.waiting.append(Waiting(name, awaitable, deliver))
 
-    def run(self) -> None:
-        """Let every frame on the stack go as far as it can without waiting."""
+    def run(self) -> bool:
+        """Let every frame on the stack go as far as it can without waiting; or until the request is ``tired``, and then
+        some may be left. True when none are."""
         stack = self.stack
+        tired = self.tired
         while stack:
             frame = stack.pop()
             frame.queued = False
             frame.run()
+            if tired is not None and tired():
+                self.is_tired = True
+                return not stack
+        return True
 
     def admit(self, frame: Frame) -> None:
         if frame.depth > self.limits.max_depth:
@@ -310,10 +320,15 @@ class Request:
 
     def answer(self, frame: Frame, out: dict[Any, Any]) -> dict[Any, Any]:
         """Run a frame now, before anything else; its answer may be completed later."""
+        if self.is_tired:  # others have waited for long enough: this is for whoever drives the request
+            self.enqueue(frame)
+            self.late.append((frame, out))
+            return out
         before = self.stack
         self.stack = []
         self.enqueue(frame)
-        self.run()
+        if not self.run():
+            before = [*before, *self.stack]  # whoever drives the request goes on with them
         self.stack = before
         if frame.complete:
             out.update(select(frame.level, frame.entity))

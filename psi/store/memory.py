@@ -8,7 +8,7 @@ from typing import Final
 
 from psi.core.message import Message
 from psi.core.session import Phase, Session
-from psi.core.turn import Turn
+from psi.core.turn import State, Turn
 from psi.store.protocol import AddMessages, Change, DeleteSession, SaveSession, SaveTurn
 
 __all__ = ["MemoryStore"]
@@ -88,6 +88,10 @@ class MemoryStore:
     async def turn(self, run: str) -> Turn | None:
         session = self._turns.get(run)
         return self._sessions[session].turns[run] if session is not None else None
+
+    async def unfinished(self) -> Sequence[Turn]:
+        turns = (turn for kept in self._sessions.values() for turn in kept.turns.values())
+        return [turn for turn in turns if turn.state is State.RUNNING]
 
     async def close(self) -> None:
         """Nothing is held that would have to be given back."""

@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from psi.core.message import USER, Message, says
-from psi.core.session import Phase, Session
+from psi.core.config import read_config
+from psi.core.message import USER, Message, Scheduled, says
+from psi.core.session import Phase, Provenance, Session
 from psi.core.turn import State, Turn
+from psi.edn import Keyword
 from psi.store import AddMessages, DeleteSession, MemoryStore, SaveSession, SaveTurn, Store
+from psi.store.sqlite import SqliteStore
 
-STORES: dict[str, Callable[[], Store]] = {"memory": MemoryStore}
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
+Open = Callable[..., AsyncIterator[Store]]
+
+
+async def memory(folder: Path, **more: Any) -> AsyncIterator[Store]:
+    yield MemoryStore(**more)
+
+
+async def sqlite(folder: Path, **more: Any) -> AsyncIterator[Store]:
+    store = await SqliteStore.open(folder, **more)
+    yield store
+    await store.close()
+
+
+STORES: dict[str, Open] = {"memory": memory, "sqlite": sqlite}
+NOW = datetime(2026, 1, 1, 12, 30, 15, 250_001, tzinfo=UTC)
 
 
 @pytest.fixture(params=STORES)
-def store(request: pytest.FixtureRequest) -> Store:
-    return STORES[request.param]()
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    async for found in STORES[request.param](tmp_path):
+        yield found
+
+
+@pytest.fixture(params=STORES)
+async def small(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    """A store that keeps three run records of a session."""
+    async for found in STORES[request.param](tmp_path, kept_turns=3):
+        yield found
 
 
 def session(name: str = "ses-1") -> Session:
@@ -92,13 +120,111 @@ async def test_what_is_not_there_is_empty(store: Store) -> None:
     assert list(await store.messages("nobody")) == []
     assert list(await store.turns("nobody")) == []
     assert await store.turn("nothing") is None
-    await store.close()
+    assert list(await store.unfinished()) == []
 
 
-async def test_run_records_are_bounded() -> None:
-    store = MemoryStore(kept_turns=3)
-    await store.commit(SaveSession(session()))
+async def test_run_records_are_bounded(small: Store) -> None:
+    await small.commit(SaveSession(session()), SaveSession(session("ses-2")), SaveTurn(turn("other", "ses-2")))
     for place in range(5):
-        await store.commit(SaveTurn(turn(f"run-{place}")))
-    assert [each.id for each in await store.turns("ses-1")] == ["run-2", "run-3", "run-4"]
-    assert await store.turn("run-0") is None
+        await small.commit(SaveTurn(turn(f"run-{place}")))
+    assert [each.id for each in await small.turns("ses-1")] == ["run-2", "run-3", "run-4"]
+    assert await small.turn("run-0") is None
+    assert await small.turn("other") is not None
+
+
+async def test_turns_that_have_not_ended_are_found(store: Store) -> None:
+    await store.commit(SaveSession(session()), SaveTurn(turn("run-1")), SaveTurn(turn("run-2")))
+    await store.commit(SaveTurn(replace(turn("run-1"), state=State.OK, finished_at=NOW)))
+    assert [each.id for each in await store.unfinished()] == ["run-2"]
+
+
+async def test_every_field_of_a_session_comes_back(store: Store) -> None:
+    config = read_config(
+        {
+            "session-name": "C",
+            "system-prompt": "be \u00e4 good\nagent",
+            "developer-prompt": "",
+            "developer-prompt-source": Keyword("explicit"),
+            "model": "demo:one",
+            "thinking-level": "high",
+            "skills": ["read", {"name": "write", "level": 3}],
+            "tool-ids": ["psi-tool", "gone"],
+            "preloaded-messages": [{"role": "user", "content": "hello", "timestamp": NOW}],
+            "cache-breakpoints": [Keyword("system")],
+            "prompt-component-selection": {"components": [Keyword("a")], "agents-md?": True},
+        },
+        tools=("psi-tool", "gone"),
+    )
+    whole = Session(
+        id="ses-1",
+        name=None,
+        owner="alice",
+        config=config,
+        worktree="/a b",
+        created_at=NOW,
+        updated_at=NOW + timedelta(microseconds=1),
+        parent="ses-0",
+        provenance=Provenance("ses-0", Scheduled("sch-1", None)),
+    )
+    await store.commit(SaveSession(whole))
+    assert list(await store.sessions()) == [whole]
+
+
+async def test_every_field_of_a_turn_comes_back(store: Store) -> None:
+    whole = Turn(
+        id="run-1",
+        session="ses-1",
+        source=Keyword("scheduled"),
+        started_at=NOW,
+        state=State.ERROR,
+        finished_at=NOW + timedelta(seconds=1),
+        answer="it failed",
+        error="ValueError: no",
+        error_class="ValueError",
+        message_index=7,
+        context_tokens=1,
+        max_context_tokens=2,
+        token_count=3,
+        tool_call_count=4,
+    )
+    await store.commit(SaveSession(session()), SaveTurn(whole))
+    assert await store.turn("run-1") == whole
+
+
+async def test_a_scheduled_message_with_parts_of_its_own_comes_back(store: Store) -> None:
+    parts: list[dict[str, Any]] = [
+        {"type": Keyword("text"), "text": "a"},
+        {"type": Keyword("image"), "data": "aGk=", "sizes": [1, 2.5, None]},
+    ]
+    whole = replace(
+        message("x"),
+        content=says(parts),
+        source=Keyword("scheduled"),
+        origin=Scheduled("sch-1", "label"),
+        run_id="run-1",
+        closure=Keyword("stopped"),
+        timestamp=None,
+    )
+    await store.commit(SaveSession(session()), AddMessages("ses-1", (whole,)))
+    assert list(await store.messages("ses-1")) == [whole]
+
+
+async def test_commits_side_by_side_keep_their_order_and_fail_alone(store: Store) -> None:
+    await store.commit(SaveSession(session()))
+    told = await asyncio.gather(
+        *(store.commit(AddMessages("ses-9" if place == 5 else "ses-1", (message(str(place)),))) for place in range(20)),
+        return_exceptions=True,
+    )
+    assert [isinstance(each, LookupError) for each in told] == [place == 5 for place in range(20)]
+    assert [each.text for each in await store.messages("ses-1")] == [str(p) for p in range(20) if p != 5]
+
+
+async def test_a_commit_that_nobody_waits_for_any_more_is_kept(store: Store) -> None:
+    await store.commit(SaveSession(session()))
+    impatient = asyncio.create_task(store.commit(AddMessages("ses-1", (message("a"),))))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    with suppress(asyncio.CancelledError):
+        await impatient
+    await store.commit(AddMessages("ses-1", (message("b"),)))
+    assert [each.text for each in await store.messages("ses-1")] == ["a", "b"]

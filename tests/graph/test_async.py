@@ -99,6 +99,27 @@ async def held() -> AsyncIterator[Held]:
 # -- side by side
 
 
+async def test_a_long_query_lets_others_go_on() -> None:
+    @resolver(input=["n"], output=["square"])
+    def square(env: Env, data: Any) -> Any:
+        return {"square": data["n"] ** 2}
+
+    graph = Graph([square], compile_after=None)
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    await asyncio.sleep(0)
+    await graph.query("[{:l [:square]}]", {"l": [{"n": n} for n in range(5_000)]})
+    beside.cancel()
+    assert turns > 2
+
+
 async def test_independent_resolvers_of_one_entity_are_in_flight_together(build: Build) -> None:
     barrier = asyncio.Barrier(3)
     graph = build(*(meets(barrier, name) for name in "xyz"))

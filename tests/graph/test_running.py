@@ -450,6 +450,14 @@ def test_params_inside_a_placeholder_give_it_a_value_of_its_own(build: Build) ->
     }
 
 
+def test_what_only_a_placeholder_asks_with_params_is_not_resolved_around_it(build: Build, told: Recorder) -> None:
+    graph = build(told.resolver("x", ["a"], ["x"], lambda data: {"x": data["a"]}), placeholder_params=True)
+    assert graph.query_now("[{:>/b [(:x {:k 2})]}]", {"a": 1}) == {">/b": {"x": 1}}
+    assert told.counts == {"x": 1}
+    assert graph.query_now("[{(:>/b {:a 4}) [:x]}]", {"a": 1}) == {">/b": {"x": 4}}
+    assert told.inputs("x") == [{"a": 1}, {"a": 4}]
+
+
 def test_a_placeholder_without_params_shows_what_the_entity_around_it_has(build: Build) -> None:
     assert build(plus).query_now("[{:>/b [:x]} (:x {:k 2})]", {"a": 1}) == {">/b": {"x": 3}, "x": 3}
 

@@ -15,6 +15,8 @@ from psi.agents import (
     ToolFinished,
     ToolStarted,
 )
+from psi.core.turn import Turn
+from psi.engine import Opened
 from tests.runtime.world import World, world
 
 
@@ -25,8 +27,8 @@ async def events_of(here: World, prompt: str) -> tuple[list[Any], str]:
         await here.submit(session, prompt)
         await here.clock.advance(10)
         async for event in events:
-            if event.type == "run-event":
-                found.append(event.data[1])
+            if event.type == "run-event" and not isinstance(event.data.event, Turn | Opened):
+                found.append(event.data.event)
             elif event.type == "run-finished":
                 break
     return found, event.data.answer
@@ -63,7 +65,7 @@ async def test_text_comes_word_by_word() -> None:
 async def test_thinking_planning_and_compression_are_told() -> None:
     async with world() as here:
         events, _ = await events_of(here, "/think so so\n/plan look | read\n/compress\n/say done")
-        assert [event for event in events if not isinstance(event, TextDelta)][:-1] == [
+        assert [event for event in events if not isinstance(event, TextDelta)] == [
             ThinkingDelta("so"),
             ThinkingDelta(" so"),
             ThinkingEnd(),

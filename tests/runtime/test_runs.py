@@ -5,8 +5,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from psi import Psi
 from psi.agents import AgentEvent, FinalAnswer, TextDelta, TurnContext
 from psi.engine import VirtualClock
+from psi.engine.clock import settle
 from psi.store import Change, DeleteSession, MemoryStore
 from tests.runtime.world import Gated, World, world
 
@@ -251,12 +253,52 @@ async def test_tools_are_those_that_the_session_may_use() -> None:
         with here.psi.watch(session) as events:
             await here.submit(session, '/tool psi-tool {"action": "session", "op": "list"}', wait=True)
             async for event in events:
-                if event.type == "run-event" and type(event.data[1]).__name__ == "ToolFinished":
+                if event.type == "run-event" and type(event.data.event).__name__ == "ToolFinished":
                     break
-        assert event.data[1].result == "unknown tool psi-tool; this session has: none"
+        assert event.data.event.result == "unknown tool psi-tool; this session has: none"
 
 
 async def test_what_a_caller_raises_inside_the_block_is_what_leaves_it() -> None:
     with pytest.raises(KeyError, match="mine"):
         async with world():
             raise KeyError("mine")
+
+
+class Waiting(MemoryStore):
+    """A store that takes its time, from when it is told to until it is let go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.slow = False
+        self.go = asyncio.Event()
+
+    async def commit(self, *changes: Change) -> None:
+        if self.slow:
+            await self.go.wait()
+        await super().commit(*changes)
+
+
+async def test_a_run_that_is_stopped_before_its_agent_begins_asks_no_agent() -> None:
+    clock, store = VirtualClock(), Waiting()
+    agent = Gated(clock)
+    async with Psi.open(clock=clock, store=store, agent=agent) as psi:
+        made = await psi.tool({"action": "session", "op": "create"})
+        session = made["psi-tool/session"]["session"]["session-id"]
+        store.slow = True
+        submitting = asyncio.create_task(
+            psi.tool({"action": "session", "op": "submit", "message": "go", "wait": True}, session)
+        )
+        await settle()
+        stopped = await psi.tool({"action": "session", "op": "stop"}, session)
+        assert stopped["psi-tool/session"]["stopped?"] is True
+        store.slow = False
+        store.go.set()
+        run = (await submitting)["psi-tool/session"]["run"]
+        assert run["state"] == "stopped"
+        assert agent.asked == []
+        again = asyncio.create_task(
+            psi.tool({"action": "session", "op": "submit", "message": "next", "wait": True}, session)
+        )
+        await settle()
+        agent.let_go(session)
+        assert (await again)["psi-tool/session"]["run"]["answer"] == "done: next"

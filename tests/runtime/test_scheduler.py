@@ -407,7 +407,7 @@ async def test_an_agent_schedules_for_nobody_else() -> None:
         request = f'{{"action": "scheduler", "op": "list", "session-id": "{theirs}"}}'
         with here.psi.watch(mine) as events:
             await here.submit(mine, f"/tool psi-tool {request}", wait=True)
-            told = [event.data[1] async for event in _until(events, "run-finished") if event.type == "run-event"]
+            told = [event.data.event async for event in _until(events, "run-finished") if event.type == "run-event"]
         finished = next(event for event in told if type(event).__name__ == "ToolFinished")
         assert finished.success is False
         assert "an agent schedules for its own session only" in finished.result

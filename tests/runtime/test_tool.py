@@ -38,6 +38,12 @@ def instant(here: World, ms: float) -> str:
     return (here.clock.now().wall + timedelta(milliseconds=ms)).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+async def test_an_unknown_key_is_a_fact_of_its_error() -> None:
+    async with world() as here:
+        error = await here.error({"action": "scheduler", "op": "list", "limt": 5})
+        assert error["data"]["key"] == "limt"
+
+
 async def test_the_envelope_of_a_success() -> None:
     async with world() as here:
         session = await here.session()

@@ -1,0 +1,114 @@
+"""What happens, who hears of it, and who has to look again."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from psi.core.commands import Caller, CreateSession
+from psi.core.errors import Forbidden, Invalid, SessionNotFound
+from psi.engine.clock import settle
+from tests.runtime.world import World, world
+
+ALICE, BOB = Caller(user="alice"), Caller(user="bob")
+
+
+async def session_of(here: World, caller: Caller, name: str = "A") -> str:
+    made = await here.psi.service.act(CreateSession(name=name), caller)
+    found: str = made.id
+    return found
+
+
+async def test_a_user_hears_of_their_own_sessions_alone() -> None:
+    async with world() as here:
+        service = here.psi.service
+        with service.watch(None, ALICE) as hers, service.watch() as everything:
+            await session_of(here, ALICE)
+            await session_of(here, BOB)
+            assert [event.owner for event in hers.waiting()] == ["alice"]
+            assert [event.owner for event in everything.waiting()] == ["alice", "bob"]
+
+
+async def test_a_user_hears_that_a_session_was_closed_also_afterwards() -> None:
+    async with world() as here:
+        service = here.psi.service
+        session = await session_of(here, ALICE)
+        before = service.seq
+        await here.ok({"action": "session", "op": "close"}, session)
+        with service.watch(None, ALICE, after=before) as back:
+            assert back.waiting()[-1].type == "session-closed"
+        with service.watch(None, BOB, after=0) as other:
+            assert other.waiting() == []
+
+
+async def test_nobody_watches_a_session_of_somebody_else() -> None:
+    async with world() as here:
+        session = await session_of(here, ALICE)
+        with pytest.raises(SessionNotFound):
+            here.psi.service.watch(session, BOB)
+        with pytest.raises(SessionNotFound):
+            here.psi.service.watch("ses-none")
+
+
+async def test_a_session_that_a_schedule_makes_belongs_to_whoever_made_the_schedule() -> None:
+    async with world() as here:
+        session = await session_of(here, ALICE)
+        request = {"kind": "session", "message": "hi", "delay-ms": 1_000, "session-config": {"session-name": "Made"}}
+        await here.ok({"action": "scheduler", "op": "create", **request}, session)
+        await here.clock.advance(2)
+        context = here.psi.service.context(ALICE)
+        assert [each.name for each in context.sessions()] == ["A", "Made"]
+
+
+async def test_an_agent_acts_for_the_owner_of_its_session() -> None:
+    async with world() as here:
+        hers, his = await session_of(here, ALICE), await session_of(here, BOB)
+        request = f'{{"action": "session", "op": "show", "session-id": "{his}"}}'
+        await here.submit(hers, f"/tool psi-tool {request}", wait=True)
+        caller = here.psi.service.acting_for(hers)
+        assert (caller.user, caller.is_agent) == ("alice", True)
+        with pytest.raises(SessionNotFound):
+            here.psi.service.find(his, caller)
+
+
+async def test_who_may_only_read_changes_nothing() -> None:
+    async with world() as here:
+        reader = Caller(user="alice", may_write=False)
+        with pytest.raises(Forbidden):
+            await here.psi.service.act(CreateSession(name="x"), reader)
+        with pytest.raises(Forbidden):
+            await here.psi.service.query("[{:>/a [(psi.agent-session/create {})]}]", reader)
+        assert await here.psi.service.query("[:psi.system/session-count]", reader) == {"psi.system/session-count": 0}
+
+
+async def answers(here: World, query: str, caller: Caller = ALICE) -> tuple[list[Any], Any]:
+    found: list[Any] = []
+
+    async def follow() -> None:
+        async for answer in here.psi.service.live(query, caller):
+            found.append(answer)
+
+    return found, follow()
+
+
+async def test_a_live_query_is_asked_again_when_what_it_read_has_changed() -> None:
+    async with world() as here:
+        session = await session_of(here, ALICE)
+        found, follow = await answers(here, "[:psi.system/session-count]")
+        task = asyncio.create_task(follow)
+        await settle()
+        await session_of(here, ALICE)
+        await here.clock.advance(1)
+        await session_of(here, BOB)
+        await here.ok({"action": "session", "op": "close"}, session)
+        await here.clock.advance(1)
+        task.cancel()
+        assert [each["psi.system/session-count"] for each in found] == [1, 2, 1]
+
+
+async def test_a_live_query_calls_no_mutations() -> None:
+    async with world() as here:
+        with pytest.raises(Invalid, match="live query"):
+            await anext(here.psi.service.live("[(psi.agent-session/create {})]"))

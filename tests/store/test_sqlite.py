@@ -1,0 +1,123 @@
+"""What only a store on a disk has to do: be there again, be one version, be one process's."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from psi import Psi
+from psi.core.message import USER, Message, says
+from psi.core.session import Session
+from psi.core.turn import State, Turn
+from psi.store import AddMessages, FolderTaken, SaveSession, SaveTurn, SqliteStore, StoreUnusable
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+SESSION = Session(id="ses-1", name="N", worktree="w", created_at=NOW, updated_at=NOW)
+MESSAGE = Message(role="user", content=says("hello"), timestamp=NOW, source=USER, run_id="run-1")
+TURN = Turn(id="run-1", session="ses-1", source=USER, started_at=NOW)
+
+
+async def test_what_was_saved_is_there_when_the_store_is_opened_again(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path)
+    await store.commit(SaveSession(SESSION), AddMessages("ses-1", (MESSAGE,)), SaveTurn(TURN))
+    await store.close()
+    again = await SqliteStore.open(tmp_path)
+    assert list(await again.sessions()) == [replace(SESSION, message_count=1)]
+    assert list(await again.messages("ses-1")) == [MESSAGE]
+    assert await again.turn("run-1") == TURN
+    await again.close()
+
+
+async def test_a_folder_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    await (await SqliteStore.open(folder)).close()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+async def test_a_folder_is_one_processs_and_free_again_afterwards(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path)
+    with pytest.raises(FolderTaken, match=f"in use by process {os.getpid()}"):
+        await SqliteStore.open(tmp_path)
+    await store.close()
+    await (await SqliteStore.open(tmp_path)).close()
+
+
+async def test_a_file_of_a_later_version_is_left_alone(tmp_path: Path) -> None:
+    await (await SqliteStore.open(tmp_path)).close()
+    with sqlite3.connect(tmp_path / "psi.db") as file:
+        file.execute("INSERT INTO schema_version VALUES (99, 'later')")
+    file.close()
+    with pytest.raises(StoreUnusable, match="later version of psi: its schema is 99, this one knows 1"):
+        await SqliteStore.open(tmp_path)
+
+
+async def test_what_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "psi.db").write_text("this is no database, and long enough for somebody to notice" * 20)
+    with pytest.raises(StoreUnusable, match=r"psi\.db cannot be used"):
+        await SqliteStore.open(tmp_path)
+
+
+async def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnusable, match="file"):
+        await SqliteStore.open(tmp_path / "file")
+
+
+async def test_opening_twice_changes_nothing(tmp_path: Path) -> None:
+    for _ in range(2):
+        await (await SqliteStore.open(tmp_path)).close()
+    with sqlite3.connect(tmp_path / "psi.db") as file:
+        assert file.execute("SELECT version FROM schema_version").fetchall() == [(1,)]
+    file.close()
+
+
+async def test_a_turn_that_was_under_way_gets_its_closure_at_the_next_start(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path)
+    await store.commit(SaveSession(SESSION), AddMessages("ses-1", (MESSAGE,)), SaveTurn(TURN))
+    await store.close()
+    for _ in range(2):  # and only one
+        async with Psi.open(tmp_path) as psi:
+            answer = await psi.query(
+                "[:psi.agent-session/is-idle :psi.agent-session/message-count :psi.agent-session/message-history"
+                " {:psi.agent-session/runs [:psi.run/state]}]",
+                "ses-1",
+            )
+            assert answer["psi.agent-session/is-idle"] is True
+            assert answer["psi.agent-session/message-count"] == 2
+            closure = answer["psi.agent-session/message-history"][-1]
+            assert (closure["role"], closure["closure"]) == ("assistant", "interrupted")
+            assert answer["psi.agent-session/runs"] == [{"psi.run/state": State.INTERRUPTED.value}]
+
+
+async def test_sessions_outlive_their_runtime_and_schedules_do_not(tmp_path: Path) -> None:
+    async with Psi.open(tmp_path) as psi:
+        made = await psi.tool(
+            {"action": "session", "op": "create", "name": "Kept", "config": {"thinking-level": "low"}}
+        )
+        session = made["psi-tool/session"]["session"]["session-id"]
+        told = await psi.tool({"action": "session", "op": "submit", "message": "/say hi", "wait": True}, session)
+        assert told["psi-tool/session"]["run"]["answer"] == "hi"
+        request = {"action": "scheduler", "op": "create", "kind": "message", "message": "x", "delay-ms": 600_000}
+        await psi.tool(request, session)
+    async with Psi.open(tmp_path) as psi:
+        answer = await psi.query(
+            "[:psi.agent-session/session-name :psi.agent-session/thinking-level :psi.agent-session/message-count"
+            " :psi.scheduler/pending-count :psi.scheduler/schedules]",
+            session,
+        )
+        assert answer == {
+            "psi.agent-session/session-name": "Kept",
+            "psi.agent-session/thinking-level": "low",
+            "psi.agent-session/message-count": 2,
+            "psi.scheduler/pending-count": 0,
+            "psi.scheduler/schedules": [],
+        }
+        await psi.tool({"action": "session", "op": "close"}, session)
+    async with Psi.open(tmp_path) as psi:
+        assert (await psi.query("[:psi.system/session-count]"))["psi.system/session-count"] == 0
