@@ -1,0 +1,227 @@
+"""Documents: parsed, measured and validated once, and kept with all that is compiled for them. Executes nothing.
+
+What a document may ask is bounded before anything is asked: its tokens, how deep it goes, and what it would cost if
+every list had ten entries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from graphql import (
+    DocumentNode,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLError,
+    GraphQLNamedType,
+    GraphQLObjectType,
+    GraphQLSchema,
+    InlineFragmentNode,
+    OperationDefinitionNode,
+    OperationType,
+    SelectionSetNode,
+    VariableNode,
+    get_named_type,
+    get_nullable_type,
+    is_list_type,
+    parse,
+    validate,
+    visit,
+)
+from graphql.language import Visitor
+from graphql.validation.rules import overlapping_fields_can_be_merged as overlapping
+
+from psi.faces.graphql.execute import Compiled
+
+__all__ = ["Document", "Documents", "Limited"]
+
+_TOKENS: Final = 8_000
+_INTROSPECTIONS: Final = 5
+_KEPT: Final = 512
+
+# Fields under one key are compared with each other, all pairs of them. The library stops after so many, and this is how
+# it is told; its own figure stands for a second of comparing.
+overlapping.MAX_FIELD_COMPARISONS = 10_000
+_LONGEST_KEPT: Final = 32_768  # characters
+_STEPS: Final = 100_000
+_NOMINAL: Final = 10  # entries that a list is taken to have
+
+
+class Limited(GraphQLError):
+    """A document that asks for more than it may."""
+
+    def __init__(self, code: str, message: str, **facts: int) -> None:
+        super().__init__(message, extensions={"code": f"limit/{code}", **facts})
+
+
+@dataclass(slots=True, eq=False)
+class Document:
+    """A document that may be executed."""
+
+    text: str
+    node: DocumentNode
+    operations: Mapping[str | None, OperationDefinitionNode]
+    deciding: tuple[str, ...]  # the variables that @skip and @include look at
+    selections: dict[Any, Compiled] = field(default_factory=dict)
+
+    def operation(self, name: str | None) -> OperationDefinitionNode | None:
+        """The operation that is meant; None where that is not clear, which execution then says."""
+        if name is None:
+            return next(iter(self.operations.values())) if len(self.operations) == 1 else None
+        return self.operations.get(name)
+
+    def flags(self, variables: Mapping[str, Any]) -> tuple[Any, ...]:
+        """What decides which fields are taken."""
+        return tuple(variables.get(name) for name in self.deciding)
+
+    def is_a(self, kind: OperationType, name: str | None) -> bool:
+        found = self.operation(name)
+        return found is not None and found.operation is kind
+
+
+class Documents:
+    """The documents that were asked lately. Bounded."""
+
+    def __init__(self, schema: GraphQLSchema, *, depth: int, cost: int) -> None:
+        self._schema = schema
+        self._depth = depth
+        self._cost = cost
+        # What is no document is remembered, too: finding that out may be most of the work.
+        self._kept: dict[str, Document | list[GraphQLError]] = {}
+
+    def get(self, text: str) -> Document | list[GraphQLError]:
+        """The document, or what is wrong with it."""
+        found = self._kept.pop(text, None)
+        if found is None:
+            found = self._make(text)
+            while len(self._kept) >= _KEPT:
+                del self._kept[next(iter(self._kept))]
+        if len(text) <= _LONGEST_KEPT:
+            self._kept[text] = found  # the newest stands last
+        return found
+
+    def _make(self, text: str) -> Document | list[GraphQLError]:
+        try:
+            node = parse(text, max_tokens=_TOKENS)
+        except GraphQLError as error:
+            if "more than" in error.message and "tokens" in error.message:  # the parser has no class for it
+                return [Limited("tokens", f"the document has more than {_TOKENS} tokens", limit=_TOKENS)]
+            return [error]
+        except RecursionError:
+            return [Limited("depth", f"the document goes deeper than {self._depth} levels", limit=self._depth)]
+        try:
+            _Measure(self._schema, node, self._depth, self._cost).check()
+        except Limited as limited:
+            return [limited]
+        errors = validate(self._schema, node, max_errors=20)
+        if errors:
+            return [_limited(each) for each in errors]
+        operations = {
+            each.name.value if each.name else None: each
+            for each in node.definitions
+            if isinstance(each, OperationDefinitionNode)
+        }
+        return Document(text, node, operations, _deciding(node))
+
+
+def _limited(error: GraphQLError) -> GraphQLError:
+    """The library has bounds of its own, and says so in words alone."""
+    if error.message.startswith("Query is too complex"):
+        return Limited("cost", error.message)
+    if error.message.startswith("Maximum introspection depth"):
+        return Limited("depth", error.message)
+    return error
+
+
+def _deciding(node: DocumentNode) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+
+    class Directives(Visitor):
+        def enter_directive(self, directive: Any, *_: Any) -> None:
+            if directive.name.value in ("skip", "include"):
+                for argument in directive.arguments:
+                    if isinstance(argument.value, VariableNode):
+                        found[argument.value.name.value] = None
+
+    visit(node, Directives())
+    return tuple(found)
+
+
+class _Measure:
+    """How deep a document goes and what it costs. Works on documents that are not valid, too: fragments may lead back
+    to themselves, and fields may not exist."""
+
+    def __init__(self, schema: GraphQLSchema, node: DocumentNode, depth: int, cost: int) -> None:
+        self._schema = schema
+        self._node = node
+        self._fragments = {
+            each.name.value: each for each in node.definitions if isinstance(each, FragmentDefinitionNode)
+        }
+        self._depth = depth
+        self._most = cost
+        self._steps = 0
+        self._introspections = 0
+
+    def check(self) -> None:
+        for each in self._node.definitions:
+            if isinstance(each, OperationDefinitionNode):
+                root = self._schema.get_root_type(each.operation)
+                self._selection(each.selection_set, root, 1, frozenset())
+
+    def _selection(
+        self,
+        selection: SelectionSetNode | None,
+        kind: GraphQLNamedType | None,
+        depth: int,
+        within: frozenset[str],
+    ) -> int:
+        """The cost of what is below; fragments are looked into where they are used."""
+        if selection is None:
+            return 0
+        if depth > self._depth:
+            raise Limited("depth", f"the query is deeper than {self._depth} levels", limit=self._depth)
+        total = 0
+        for each in selection.selections:
+            # Fragments that lead to each other in every order cost nothing and take for ever.
+            self._steps += 1
+            if self._steps > _STEPS:
+                raise Limited("cost", f"the query costs more than {self._most}", limit=self._most)
+            if isinstance(each, FieldNode):
+                total += self._field(each, kind, depth, within)
+            elif isinstance(each, InlineFragmentNode):
+                total += self._selection(each.selection_set, kind, depth, within)
+            elif isinstance(each, FragmentSpreadNode):
+                total += self._fragment(each.name.value, kind, depth, within)
+            if total > self._most:
+                raise Limited("cost", f"the query costs more than {self._most}", limit=self._most)
+        return total
+
+    def _fragment(self, name: str, kind: GraphQLNamedType | None, depth: int, within: frozenset[str]) -> int:
+        fragment = self._fragments.get(name)
+        if fragment is None or name in within:
+            return 0  # validation says what is wrong
+        return self._selection(fragment.selection_set, kind, depth, within | {name})
+
+    def _field(self, node: FieldNode, kind: GraphQLNamedType | None, depth: int, within: frozenset[str]) -> int:
+        name = node.name.value
+        if name in ("__schema", "__type"):
+            self._introspections += 1
+            if self._introspections > _INTROSPECTIONS:
+                raise Limited(
+                    "introspections",
+                    f"the query looks at the schema more than {_INTROSPECTIONS} times",
+                    limit=_INTROSPECTIONS,
+                )
+        found = None
+        if isinstance(kind, GraphQLObjectType):
+            found = self._schema.get_field(kind, name)
+        if found is None or name.startswith("__") or (kind is not None and kind.name.startswith("__")):
+            # Unknown, or about the schema itself, which is as large as it is.
+            below = get_named_type(found.type) if found is not None else None
+            return 1 + self._selection(node.selection_set, below, depth + 1, within)
+        is_list = is_list_type(get_nullable_type(found.type))
+        below_cost = self._selection(node.selection_set, get_named_type(found.type), depth + 1, within)
+        return 1 + below_cost * (_NOMINAL if is_list else 1)

@@ -1,0 +1,187 @@
+"""Executing GraphQL: graphql-core does it, except for entities. Those are asked of the graph, once for a selection.
+
+Parsing, validation, variables, directives, root fields, mutations, introspection and errors above entities are the
+library's. Below an entity there are no resolvers to be called: its selection becomes one EQL query, which the compiled
+engine answers (:mod:`psi.faces.graphql.select`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from graphql import FieldNode, GraphQLError, GraphQLList, GraphQLObjectType, GraphQLOutputType
+from graphql.execution import Executor
+from graphql.pyutils import Path
+
+from psi.edn import Keyword
+from psi.eql import Join, Query
+from psi.errors import PsiError
+from psi.faces.graphql.names import FIELDS
+from psi.faces.graphql.select import DEPARTURES, Chosen, Selection, careful, compile_layout, compile_weight
+from psi.faces.graphql.types import Ask, Entities, Entity, refused
+from psi.faces.wire import LARGEST, TooLarge
+
+__all__ = ["Compiled", "GraphExecutor"]
+
+_ITEMS: Final = Keyword("psi.graphql/items")
+
+
+class Compiled:
+    """A selection with all that was made of it."""
+
+    __slots__ = ("_attributes", "_weight", "many", "one", "query", "query_many", "selection")
+
+    def __init__(self, selection: Selection) -> None:
+        self.selection = selection
+        self.query = selection.query()
+        self.query_many = Query((Join(str(_ITEMS), self.query),))
+        self.one, self.many = compile_layout(selection)
+        self._attributes = selection.attributes
+        self._weight = compile_weight(selection)
+
+    def check_size(self, answers: Sequence[Mapping[str, Any]]) -> None:
+        """Raises TooLarge for an answer that would be, before it is made."""
+        if self._weight is not None and self._weight(answers) > LARGEST:
+            raise TooLarge
+
+    def is_known(self, seed: Mapping[str, Any]) -> bool:
+        """Whether an entity that is known this well need not be asked for anything."""
+        return self._attributes is not None and self._attributes <= seed.keys()
+
+
+class GraphExecutor(Executor[Any]):
+    """graphql-core's executor, with the graph in the place of resolvers.
+
+    ``selections`` belongs to the document and outlives the execution: what was compiled for it is found there.
+    """
+
+    def __init__(self, *arguments: Any, selections: dict[Any, Compiled], flags: tuple[Any, ...], **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._selections = selections
+        self._flags = flags
+
+    def build_per_event_executor(self, payload: Any) -> GraphExecutor:
+        """A fresh executor for an event of a subscription. The library's own copies one, and all copies share what was
+        found out about fields, by the ids of objects that the next event does not have any more: that grows with every
+        address such an object was ever seen at, and an address that is used again finds what belongs to another."""
+        return GraphExecutor(
+            self.schema,
+            self.fragment_definitions,
+            self.fragments,
+            payload,
+            self.context_value,
+            self.operation,
+            self.variable_values,
+            self.field_resolver,
+            self.type_resolver,
+            self.subscribe_field_resolver,
+            selections=self._selections,
+            flags=self._flags,
+        )
+
+    def complete_object_value(
+        self,
+        return_type: GraphQLObjectType,
+        field_details_list: Any,
+        info: Any,
+        path: Path,
+        result: Any,
+        position_context: Any,
+    ) -> Any:
+        if isinstance(result, Entity):
+            return self._entity(self._compiled(return_type, field_details_list), result, path)
+        return super().complete_object_value(return_type, field_details_list, info, path, result, position_context)
+
+    def complete_list_value(
+        self,
+        return_type: GraphQLList[GraphQLOutputType],
+        field_details_list: Any,
+        info: Any,
+        path: Path,
+        result: Any,
+        position_context: Any,
+    ) -> Any:
+        if isinstance(result, Entities):
+            # A list of entities never has nulls in it, in none of our types.
+            item: Any = return_type.of_type
+            return self._entities(self._compiled(item.of_type, field_details_list), result, path)
+        return super().complete_list_value(return_type, field_details_list, info, path, result, position_context)
+
+    # -- selections
+
+    def _compiled(self, kind: GraphQLObjectType, details: Any) -> Compiled:
+        # The nodes are those of the cached document, so they are what they were; which of them count depends on the
+        # variables that @skip and @include look at.
+        key = (kind.name, self._flags, *(id(each.node) for each in details))
+        found = self._selections.get(key)
+        if found is None:
+            found = self._selections[key] = Compiled(self._selection(kind, details))
+        return found
+
+    def _selection(self, kind: GraphQLObjectType, details: Any) -> Selection:
+        fields = FIELDS[kind.name]
+        chosen = []
+        grouped = self.collect_subfields(kind, details).grouped_field_set
+        for key, group in grouped.items():
+            nodes: list[FieldNode] = [each.node for each in group]
+            name = nodes[0].name.value
+            if name == "__typename":
+                chosen.append(Chosen(key, None))
+                continue
+            field = fields[name]
+            below = None
+            if field.leads_to is not None:
+                target = self.schema.get_type(field.leads_to)
+                assert isinstance(target, GraphQLObjectType)
+                below = self._selection(target, group)
+            chosen.append(Chosen(key, field, below, nodes))
+        return Selection(kind.name, tuple(chosen))
+
+    # -- answers
+
+    async def _entity(self, compiled: Compiled, entity: Entity, path: Path) -> dict[str, Any]:
+        answer = (
+            entity.seed if compiled.is_known(entity.seed) else await _asked(entity.ask, compiled.query, entity.seed)
+        )
+        compiled.check_size((answer,))
+        try:
+            return compiled.one(answer)
+        except DEPARTURES:
+            return self._carefully(compiled, answer, path)
+
+    async def _entities(self, compiled: Compiled, entities: Entities, path: Path) -> list[dict[str, Any]]:
+        answers = entities.seeds
+        if answers and not compiled.is_known(answers[0]):  # the seeds of a list are alike
+            answers = (await _asked(entities.ask, compiled.query_many, {_ITEMS: answers}))[_ITEMS]
+        compiled.check_size(answers)
+        try:
+            return compiled.many(answers)
+        except DEPARTURES:
+            return [self._carefully(compiled, answer, path.add_key(place)) for place, answer in enumerate(answers)]
+
+    def _carefully(self, compiled: Compiled, answer: Mapping[str, Any], path: Path) -> dict[str, Any]:
+        found: list[GraphQLError] = []
+        told = careful(compiled.selection, answer, tuple(path.as_list()), lambda error, _: found.append(error))
+        # Where the null reaches further up than this entity, the library takes the error that made it from here.
+        fatal = found.pop() if told is None else None
+        for error in found:
+            self.collected_errors.add(error, _path(error.path or ()))
+        if fatal is not None:
+            raise fatal
+        done: dict[str, Any] = told
+        return done
+
+
+async def _asked(ask: Ask, query: Query, seed: Mapping[Any, Any]) -> dict[Any, Any]:
+    try:
+        return await ask.query(query, seed)
+    except PsiError as error:
+        raise refused(error) from error
+
+
+def _path(keys: Sequence[str | int]) -> Path | None:
+    found: Path | None = None
+    for key in keys:
+        found = Path(found, key, None)
+    return found

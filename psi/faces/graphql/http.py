@@ -1,0 +1,131 @@
+"""GraphQL over HTTP: GET for queries, POST for queries and mutations, by the GraphQL-over-HTTP conventions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from graphql import OperationType
+from starlette.requests import Request
+from starlette.responses import Response
+
+from psi.core.commands import Caller
+from psi.faces.graphql.operations import Asked, BadRequest, Operations, errors, is_limited, written
+from psi.faces.wire import HttpRefused, TooLarge, read_json
+
+__all__ = ["GraphQLHttp"]
+
+_RESPONSE: Final = "application/graphql-response+json"
+_JSON: Final = "application/json"
+
+
+class NotGraphQL(HttpRefused):
+    """A body or query string that is no GraphQL request."""
+
+    code = "graphql/bad-request"
+
+
+class NotReadable(HttpRefused):
+    status = 415
+    code = "http/unsupported-media-type"
+
+    def __init__(self, given: str) -> None:
+        accepted = [_JSON, "application/graphql"]
+        super().__init__(
+            f"Content-Type {given[:100]!r} cannot be read here; send {' or '.join(accepted)}", accepted=accepted
+        )
+
+
+class NotOffered(HttpRefused):
+    status = 406
+    code = "http/not-acceptable"
+
+    def __init__(self, accept: str) -> None:
+        available = [_RESPONSE, _JSON]
+        super().__init__(
+            f"Accept {accept[:100]!r} takes none of what there is: {', '.join(available)}", available=available
+        )
+
+
+class QueriesOnly(HttpRefused):
+    status = 405
+    code = "graphql/method-not-allowed"
+    headers = {"Allow": "POST"}  # noqa: RUF012 – a constant of the class, as its parent's
+
+
+class GraphQLHttp:
+    def __init__(self, operations: Operations) -> None:
+        self._operations = operations
+
+    async def __call__(self, request: Request, caller: Caller) -> Response:
+        media = _media(request.headers.get("accept"))
+        self._operations.check(caller)
+        asked = _from_query(request) if request.method in ("GET", "HEAD") else await _from_body(request)
+        prepared = self._operations.prepare(asked)
+        if isinstance(prepared, list):
+            # Clients of plain JSON expect 200 for a well-formed answer that says what is wrong with the document.
+            status = 422 if is_limited(prepared) else 400 if media == _RESPONSE else 200
+            return _answer({"errors": errors(prepared)}, status, media)
+        if prepared.kind is OperationType.SUBSCRIPTION:
+            raise NotGraphQL("subscriptions go over a WebSocket at this address, protocol graphql-transport-ws")
+        if prepared.kind is OperationType.MUTATION and request.method != "POST":
+            raise QueriesOnly("mutations need POST")
+        response = await self._operations.run(prepared, caller)
+        if "data" not in response:
+            return _answer(response, 400 if media == _RESPONSE else 200, media)
+        return _answer(response, _status(response), media)
+
+
+def _status(response: Mapping[str, Any]) -> int:
+    """200, unless a limit was in the way."""
+    codes = {each.get("extensions", {}).get("code") for each in response.get("errors", ())}
+    return 422 if codes & _LIMITS else 200
+
+
+_LIMITS: Final = frozenset(("graph/limit-exceeded", TooLarge.code))
+
+
+def _answer(response: Mapping[str, Any], status: int, media: str) -> Response:
+    return Response(written(response), status, media_type=f"{media}; charset=utf-8")
+
+
+def _media(accept: str | None) -> str:
+    """application/json, unless the newer type is asked for by name."""
+    if accept is None or not accept.strip():
+        return _JSON
+    ranges = [each.partition(";")[0].strip().lower() for each in accept.split(",")]
+    if _RESPONSE in ranges:
+        return _RESPONSE
+    if any(each in (_JSON, "application/*", "*/*", "*") for each in ranges):
+        return _JSON
+    raise NotOffered(accept)
+
+
+async def _from_body(request: Request) -> Asked:
+    media = (request.headers.get("content-type") or "").partition(";")[0].strip().lower()
+    body = await request.body()
+    if media == "application/graphql":
+        return _read({"query": body.decode("utf-8", "replace")})
+    if media != _JSON:
+        raise NotReadable(media or "none")
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError:
+        raise NotGraphQL("the body is not UTF-8") from None
+    return _read(read_json(text))
+
+
+def _from_query(request: Request) -> Asked:
+    given = request.query_params
+    data: dict[str, Any] = {"query": given.get("query"), "operationName": given.get("operationName")}
+    for name in ("variables", "extensions"):
+        if given.get(name):
+            data[name] = read_json(given[name])
+    return _read(data)
+
+
+def _read(data: Any) -> Asked:
+    try:
+        return Asked.read(data)
+    except BadRequest as bad:
+        raise NotGraphQL(str(bad)) from None

@@ -1,0 +1,160 @@
+"""Where the events of a subscription come from. Each source can be iterated, as GraphQL has it, and says what it is:
+equal sources give the same events, so that one execution can serve everybody who asks the same."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass, field
+from inspect import isawaitable
+from typing import Any, NamedTuple
+
+from psi.core.errors import NotFound
+from psi.engine import Event as Happened
+from psi.engine import Reader, RunEvent, Subscription
+from psi.faces.graphql.types import Ask
+
+__all__ = ["Events", "Live", "Source", "Told", "run_events", "session_events"]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One event on its way to subscribers. ``seq`` orders it within its source; ``value`` is what the field resolves
+    to; ``missed``: events before it that are lost."""
+
+    seq: int
+    value: Any
+    missed: int = 0
+
+
+class Backlog(NamedTuple):
+    """What a client has to be told first, behind which number it needs the live part, and how much is lost for good."""
+
+    told: Sequence[Told] = ()
+    since: int = 0
+    missed: int = 0
+
+
+def _none() -> Backlog:
+    return Backlog()
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """Things that happen. ``open`` listens from the moment it is called; ``backlog`` gives what a client that comes
+    back has to be told first. Between the two nothing may be awaited."""
+
+    key: tuple[Any, ...]
+    open: Callable[[], AsyncIterator[Told]] = field(repr=False)
+    backlog: Callable[[], Backlog] = field(default=_none, repr=False)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        live = self.open()
+        first = self.backlog()
+        for told in first.told:
+            yield told.value
+        async for told in live:
+            if told.seq > first.since:
+                yield told.value
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    """An answer now, and again when something that was looked at has changed. Answering tells the reader."""
+
+    key: tuple[Any, ...]
+    reader: Reader = field(repr=False)
+    answer: Callable[[], Any] = field(repr=False)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        with self.reader as reader:
+            while True:
+                reader.begin()
+                try:
+                    answer = self.answer()
+                    if isawaitable(answer):
+                        answer = await answer
+                except Exception as error:  # noqa: BLE001 – told as the field's error; a later look may go well
+                    answer = error
+                yield answer
+                await reader.changed()
+
+
+Source = Events | Live
+
+
+async def _listen(
+    subscription: Subscription, told: Callable[[Happened], Any], wanted: Callable[[Happened], bool]
+) -> AsyncIterator[Told]:
+    missed = 0
+    with subscription:
+        async for event in subscription:
+            if wanted(event):
+                yield Told(event.seq, told(event), subscription.missed - missed)
+                missed = subscription.missed
+
+
+def session_events(
+    ask: Ask,
+    name: str,
+    session: str | None,
+    after: int | None,
+    told: Callable[[Happened], Any],
+    wanted: Callable[[Happened], bool],
+) -> Events:
+    """What happens in one session, or in all that the caller may see; with ``after``, what is remembered since."""
+    service, caller = ask.service, ask.caller
+    if session is not None:
+        service.find(session, caller)
+
+    def backlog() -> Backlog:
+        if after is None:
+            return Backlog(since=service.seq)
+        with service.watch(session, caller, after=after, limit=1_000_000) as remembered:
+            found = [Told(event.seq, told(event)) for event in remembered.waiting() if wanted(event)]
+            # How much is missing is not known, only that something is.
+            return Backlog(found, service.seq, 1 if remembered.has_gap else 0)
+
+    return Events((name, session, caller.user), lambda: _listen(service.watch(session, caller), told, wanted), backlog)
+
+
+async def run_events(ask: Ask, run_id: str, after: int, told: Callable[[RunEvent], Any]) -> Events:
+    """What a run tells, from its beginning or behind a number. It ends with the run."""
+    service, caller = ask.service, ask.caller
+    if service.run(run_id, caller) is None:
+        turn = await ask.context.run(run_id)
+        if turn is None:
+            raise NotFound("run not found", run_id=run_id)
+        # The run has ended and what it told is gone; how it ended is on record.
+        ended = RunEvent(run_id, after + 1, turn)
+        return Events(
+            ("ended run", run_id, after), _nothing, lambda: Backlog([Told(after + 1, told(ended))], after + 1)
+        )
+
+    def backlog() -> Backlog:
+        run = service.run(run_id, caller)
+        if run is None:
+            return Backlog(since=after)
+        kept, missed = run.log.after(after)
+        found = [Told(each.seq, told(each)) for each in kept]
+        return Backlog(found, max(after, found[-1].seq if found else 0), missed)
+
+    def follow() -> AsyncIterator[Told]:
+        run = service.run(run_id, caller)
+        return _nothing() if run is None else _run(service.watch(run.session, caller, limit=20_000), run_id, told)
+
+    return Events(("run", run_id), follow, backlog)
+
+
+async def _run(subscription: Subscription, run_id: str, told: Callable[[RunEvent], Any]) -> AsyncIterator[Told]:
+    with subscription:
+        async for event in subscription:
+            if event.type == "run-event" and event.data.run == run_id:
+                yield Told(event.data.seq, told(event.data))
+            elif event.type == "run-finished" and event.data.id == run_id:
+                return
+
+
+async def _nothing() -> AsyncIterator[Told]:
+    nothing: tuple[Told, ...] = ()
+    for told in nothing:
+        yield told

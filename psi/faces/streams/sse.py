@@ -1,0 +1,53 @@
+"""The same frames as server-sent events, for clients that cannot use a WebSocket. ``Last-Event-ID`` resumes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from psi.core.commands import Caller
+from psi.faces.auth import Auth, Unauthenticated
+from psi.faces.streams.stream import Frame, Gone, Seen, SessionStream, Texts, TooSlow
+from psi.faces.streams.welcome import Welcome
+from psi.service import Service
+
+__all__ = ["events"]
+
+
+def events(request: Request, caller: Caller, service: Service, auth: Auth, texts: Texts) -> Response:
+    """The session's frames, until one of the two goes or the credentials end. Raises SessionNotFound."""
+    welcome = Welcome(auth, request.scope["psi.identity"], service.clock)
+    stream = SessionStream(service, caller, request.path_params["session_id"], texts, _seen(request))
+    return StreamingResponse(
+        _written(stream, welcome),
+        media_type="text/event-stream",
+        headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
+    )
+
+
+def _seen(request: Request) -> Seen | None:
+    """``RUN:SEQ``: in the header that a browser sends by itself when it comes back, or in the address."""
+    last = request.headers.get("last-event-id")
+    if last is None:
+        last = f"{request.query_params.get('run_id', '')}:{request.query_params.get('after', '')}"
+    run, _, seq = last.rpartition(":")
+    return Seen(run, int(seq[:18])) if run and seq.isascii() and seq.isdigit() else None
+
+
+async def _written(stream: SessionStream, welcome: Welcome) -> AsyncIterator[str]:
+    yield ": psi\nretry: 1000\n\n"  # at once, so that a client knows that it is through
+    try:
+        async for frame in stream.frames():
+            welcome.check()
+            yield _event(frame)
+    except (TooSlow, Gone, Unauthenticated):
+        return
+    finally:
+        stream.close()
+
+
+def _event(frame: Frame) -> str:
+    name = f"id: {frame.at.run}:{frame.at.seq}\n" if frame.at is not None else ""
+    return f"{name}event: {frame.type}\ndata: {frame.text}\n\n"

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+from graphql import GraphQLError, get_introspection_query
+
+from psi.faces.graphql.documents import Document, Documents, Limited
+from psi.faces.graphql.roots import SCHEMA
+from psi.settings import Settings
+from tests.faces.graphql.asking import asking
+
+
+def documents(depth: int = 20, cost: int = 20_000) -> Documents:
+    return Documents(SCHEMA._schema, depth=depth, cost=cost)
+
+
+def refused(found: Document | list[GraphQLError]) -> str:
+    assert isinstance(found, list)
+    (error,) = found
+    assert isinstance(error, Limited), error
+    return f"{(error.extensions or {})['code']}: {error.message}"
+
+
+def test_a_document_is_parsed_once() -> None:
+    kept = documents()
+    assert kept.get("{ system { version } }") is kept.get("{ system { version } }")
+
+
+def test_documents_that_were_not_asked_for_lately_are_forgotten() -> None:
+    kept = documents()
+    first = kept.get("{ system { version } }")
+    for place in range(600):
+        kept.get(f"{{ a{place}: system {{ version }} }}")
+    assert kept.get("{ system { version } }") is not first
+
+
+def test_a_query_may_be_so_deep_and_no_deeper() -> None:
+    def nested(levels: int) -> str:
+        return "{ sessions " + "{ contextSessionSummaries " * levels + "{ id }" + " }" * levels + " }"
+
+    limit = documents(depth=5, cost=10**9)
+    assert isinstance(limit.get("{ system { version } }"), Document)
+    assert refused(limit.get(nested(10))) == "limit/depth: the query is deeper than 5 levels"
+
+
+def test_depth_counts_through_fragments() -> None:
+    text = (
+        "{ sessions { ...A } } fragment A on Session { runs { ...B } } "
+        "fragment B on Run { session { runs { session { runs { id } } } } }"
+    )
+    assert isinstance(documents(depth=7, cost=10**9).get(text), Document)
+    assert refused(documents(depth=6, cost=10**9).get(text)).startswith("limit/depth")
+
+
+def test_lists_within_lists_cost_what_they_may_come_to() -> None:
+    flat = "{ sessions { sessionId phase } }"  # 1 + 10 × 2
+    assert isinstance(documents(cost=21).get(flat), Document)
+    assert refused(documents(cost=20).get(flat)) == "limit/cost: the query costs more than 20"
+    nested = "{ sessions { schedulerSchedules { status } } }"  # 1 + 10 × (1 + 10)
+    assert isinstance(documents(cost=111).get(nested), Document)
+    assert refused(documents(cost=110).get(nested)).startswith("limit/cost")
+
+
+def test_aliases_are_counted_each() -> None:
+    text = "{ " + " ".join(f"a{place}: system {{ version }}" for place in range(100)) + " }"
+    assert refused(documents(cost=150).get(text)).startswith("limit/cost")
+
+
+def test_fragments_that_multiply_each_other_are_stopped() -> None:
+    fragments = " ".join(f"fragment F{n} on Session {{ ...F{n + 1} ...F{n + 1} }}" for n in range(40))
+    text = f"{{ sessions {{ ...F0 }} }} {fragments} fragment F40 on Session {{ phase }}"
+    assert refused(documents().get(text)).startswith("limit/cost")
+
+
+def test_fragments_that_lead_to_each_other_in_every_order_are_stopped() -> None:
+    names = [f"F{n}" for n in range(14)]
+    spreads = " ".join(f"...{name}" for name in names)
+    text = f"{{ sessions {{ {spreads} }} }} " + " ".join(f"fragment {n} on Session {{ {spreads} }}" for n in names)
+    assert refused(documents().get(text)).startswith("limit/cost")
+
+
+def test_a_fragment_within_itself_is_said_to_be_so() -> None:
+    found = documents().get("{ sessions { ...A } } fragment A on Session { ...A phase }")
+    assert isinstance(found, list)
+    assert "Cannot spread fragment" in found[0].message
+
+
+def test_a_document_of_too_many_tokens_is_not_read() -> None:
+    assert (
+        refused(documents().get("{ " + "a " * 30_000 + "}")) == "limit/tokens: the document has more than 8000 tokens"
+    )
+
+
+def test_a_document_nested_for_ever_is_not_read() -> None:
+    assert refused(documents().get("{ a" * 5_000)).startswith("limit/")
+
+
+def test_introspection_is_within_the_usual_limits() -> None:
+    settings = Settings()
+    kept = documents(settings.query_depth, settings.query_cost)
+    assert isinstance(kept.get(get_introspection_query(input_value_deprecation=True)), Document)
+
+
+@pytest.mark.parametrize("text", ["", "{", "{ a(b: ) }", "query { } }", "\x00", "{ nope }"])
+def test_what_is_no_document_is_told_with_its_place(text: str) -> None:
+    found = documents().get(text)
+    assert isinstance(found, list)
+    assert found[0].message
+
+
+async def test_a_query_may_look_at_so_many_entities_and_no_more() -> None:
+    async with asking(Settings(max_entities=5)) as ask:
+        for _ in range(6):
+            await ask.session()
+        response = await ask("{ sessions { phase } }")
+        assert response["data"] is None
+        assert response["errors"][0]["extensions"]["code"] == "graph/limit-exceeded"
+        assert "max_entities=5" in response["errors"][0]["message"]
+
+
+def test_what_validation_would_compare_with_itself_for_seconds_is_stopped_soon() -> None:
+    inner = " ".join("runs { " + "id " * 15 + "}" for _ in range(15))
+    text = "{ " + " ".join(f"sessions {{ {inner} }}" for _ in range(15)) + " }"
+    found = documents(cost=10**9).get(text)
+    assert isinstance(found, list)
+    assert (found[0].extensions or {})["code"] == "limit/cost"
+    assert "exceeded 10000 field comparisons" in found[0].message
+
+
+def test_introspection_may_be_asked_for_a_few_times_at_once() -> None:
+    def several(count: int) -> str:
+        return "{ " + " ".join(f"a{place}: __schema {{ types {{ name }} }}" for place in range(count)) + " }"
+
+    assert isinstance(documents().get(several(5)), Document)
+    assert refused(documents().get(several(6))).startswith("limit/introspections")
+
+
+def test_a_refusal_is_remembered() -> None:
+    kept = documents()
+    assert kept.get("{ nope }") is kept.get("{ nope }")

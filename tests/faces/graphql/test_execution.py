@@ -1,0 +1,232 @@
+"""Our way of executing is compared with strawberry's own, field by field, on the same schema and the same data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+from graphql import get_introspection_query
+
+from psi.core.turn import Turn
+from psi.graph import Env, Operation, resolver
+from psi.settings import Settings
+from psi.store import MemoryStore
+from tests.faces.graphql.asking import Asking, asking
+
+SCHEDULE = "psi.scheduler/schedule-id"
+
+ALL_OF_A_SCHEDULE = """
+    scheduleId kind label message source createdAt fireAt status originSessionId createdSessionId deliveryPhase
+    errorSummary sessionConfigSummary originSession { sessionId } createdSession { sessionName }
+"""
+
+CORPUS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "scalars": ("{ sessions { sessionId sessionName phase isIdle messageCount created updated model skills } }", {}),
+    "every field of a schedule": (f"{{ schedules {{ {ALL_OF_A_SCHEDULE} }} }}", {}),
+    "joins both ways": (
+        (
+            "{ sessions { schedulerSchedules { status originSession { sessionName schedulerPendingCount } } "
+            "runs { state "
+            "session { phase } } } }"
+        ),
+        {},
+    ),
+    "aliases": ("{ a: schedules { x: status y: status s: scheduleId } b: schedules { status } }", {}),
+    "one field under two keys with different selections": (
+        (
+            "{ sessions { a: schedulerSchedules { status } b: schedulerSchedules { kind fireAt } "
+            "schedulerSchedules { label } } }"
+        ),
+        {},
+    ),
+    "the same key twice is merged": ("{ sessions { runs { id } runs { state } sessionId sessionId } }", {}),
+    "fragments": (
+        (
+            "{ sessions { ...A ...B } } fragment A on Session { sessionId ...C } fragment B on Session { phase } "
+            "fragment C on Session { schedulerSchedules { ... on Schedule { status } } }"
+        ),
+        {},
+    ),
+    "inline fragments without a type": ("{ sessions { ... { phase ... @include(if: true) { sessionName } } } }", {}),
+    "typename": (
+        "{ __typename sessions { __typename schedulerSchedules { t: __typename } } system { __typename } }",
+        {},
+    ),
+    "skip": (
+        (
+            "query($no: Boolean!) { sessions { phase @skip(if: $no) sessionName @include(if: $no) "
+            "...F @skip(if: $no) } } "
+            "fragment F on Session { isIdle }"
+        ),
+        {"no": True},
+    ),
+    "skip, the other way": (
+        (
+            "query($no: Boolean!) { sessions { phase @skip(if: $no) sessionName @include(if: $no) "
+            "...F @skip(if: $no) } } "
+            "fragment F on Session { isIdle }"
+        ),
+        {"no": False},
+    ),
+    "a default decides": ("query($no: Boolean = true) { sessions { sessionId phase @skip(if: $no) } }", {}),
+    "variables": (
+        (
+            "query($statuses: [ScheduleStatus!], $limit: Int = 1) { schedules(statuses: $statuses) { status } "
+            "sessions(limit: $limit) { sessionName } }"
+        ),
+        {"statuses": ["CANCELLED", "DELIVERED"]},
+    ),
+    "filters": ('{ sessions(filter: {nameContains: "sec", phases: [IDLE]}) { sessionName } }', {}),
+    "open maps": ("{ graph { resolverIndex capabilities attrIndex } sessions { messageHistory model } }", {}),
+    "null for what is not there": ('{ session(id: "ses-none") { phase } schedule(id: "sch-none") { status } }', {}),
+    "a run that is not there": ('{ run(id: "run-none") { state } }', {}),
+    "background jobs": ("{ sessions { backgroundJobs { id kind status isTerminal schedulerStatus } } }", {}),
+    "summaries": ("{ sessions { contextSessionSummaries { id displayName agentSessionPhase } } }", {}),
+    "plain objects": (
+        "{ validateSessionConfig(config: {model: 5, bad: 1}) { valid problems { path message code } } }",
+        {},
+    ),
+    "eql": ('{ eql(query: "[:psi.system/version {:psi.system/sessions [:psi.agent-session/phase]} :nope/x]") }', {}),
+    "introspection": (get_introspection_query(), {}),
+    "introspection beside data": ('{ __type(name: "Schedule") { name kind } system { version } }', {}),
+    "an argument out of bounds": ("{ sessions(limit: 0) { phase } }", {}),
+    "a session that is not there": ('{ schedules(sessionId: "ses-none") { status } }', {}),
+    "a variable of another type": ("query($limit: Int!) { sessions(limit: $limit) { phase } }", {"limit": "x"}),
+    "a variable that is missing": ("query($limit: Int!) { sessions(limit: $limit) { phase } }", {}),
+    "a field that does not exist": ("{ sessions { nope } }", {}),
+    "no selection below an entity": ("{ sessions }", {}),
+    "a syntax error": ("{ sessions { ", {}),
+}
+
+
+async def populate(ask: Asking) -> None:
+    first, second = await ask.session("First"), await ask.session("Second")
+    await ask.schedule(first, "/say one", 1_000, label="a")
+    await ask.schedule(first, "/say two\n/fail no", 2_000)
+    await ask.schedule(second, "x" * 300, 60_000)
+    gone = await ask.schedule(second, "never", 50_000)
+    await ask.psi.tool({"action": "scheduler", "op": "cancel", "schedule-id": gone}, second)
+    request = {
+        "action": "scheduler",
+        "op": "create",
+        "kind": "session",
+        "message": "/say fresh",
+        "delay-ms": 3_000,
+        "session-config": {"session-name": "Made", "model": "demo:one", "skills": ["read"], "thinking-level": "low"},
+    }
+    await ask.psi.tool(request, second)
+    await ask.clock.advance(10)
+
+
+def comparable(response: Mapping[str, Any]) -> Any:
+    """Errors in the order of their paths: fields that run side by side fail in any order."""
+    if "errors" not in response:
+        return dict(response)
+    listed = sorted(response["errors"], key=lambda each: (str(each.get("path")), each["message"]))
+    return {**response, "errors": listed}
+
+
+@pytest.mark.parametrize("name", CORPUS)
+async def test_both_ways_of_executing_answer_alike(name: str) -> None:
+    text, variables = CORPUS[name]
+    async with asking(Settings(query_cost=1_000_000)) as ask:
+        await populate(ask)
+        stock = comparable(await ask.stock(text, variables))
+        for _ in range(3):  # the first answer is not compiled yet, the later ones are
+            assert comparable(await ask(text, variables)) == stock
+        assert "data" in stock or stock["errors"]
+
+
+async def test_the_corpus_meets_what_it_is_about() -> None:
+    async with asking() as ask:
+        await populate(ask)
+        statuses = {each["status"] for each in (await ask.data("{ schedules { status } }"))["schedules"]}
+        assert {"DELIVERED", "CANCELLED", "PENDING"} <= statuses
+        sessions = (await ask.data("{ sessions { sessionName runs { state } } }"))["sessions"]
+        assert [each["sessionName"] for each in sessions] == ["First", "Second", "Made"]
+        assert {run["state"] for each in sessions for run in each["runs"]} == {"OK", "ERROR"}
+
+
+def broken(*, label: Any = None, status: Any = None, raises: bool = False) -> Operation:
+    """A resolver that comes before ours and says something else."""
+
+    @resolver(
+        name="test/broken",
+        input=["psi.agent-session/session-id"],
+        output=[{"psi.scheduler/schedules": [SCHEDULE, "psi.scheduler/status", "psi.scheduler/label"]}],
+        priority=10,
+    )
+    def schedules(env: Env, _: Any) -> Any:
+        if raises:
+            raise ValueError("no luck")
+        good = {SCHEDULE: "sch-1", "psi.scheduler/status": status, "psi.scheduler/label": label}
+        return {"psi.scheduler/schedules": [good]}
+
+    return schedules
+
+
+ODD = [
+    pytest.param({"status": None}, id="nil where none may be"),
+    pytest.param({"status": "nothing"}, id="a word the enum does not have"),
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_what_does_not_fit_its_type_is_an_error_and_reaches_as_far_as_it_must(odd: dict[str, Any]) -> None:
+    async with asking(operations=[broken(**odd)]) as ask:
+        session = await ask.session()
+        text = "query($id: ID!) { session(id: $id) { sessionName schedulerSchedules { scheduleId status label } } }"
+        stock = comparable(await ask.stock(text, {"id": session}))
+        ours = comparable(await ask(text, {"id": session}))
+        assert ours["data"] == stock["data"] == {"session": None}
+        assert [each["path"] for each in ours["errors"]] == [["session", "schedulerSchedules", 0, "status"]]
+        assert ours == stock
+
+
+async def test_an_attribute_that_cannot_be_resolved_says_so_at_its_place() -> None:
+    @resolver(
+        name="test/failing", input=["psi.agent-session/session-id"], output=["psi.agent-session/model"], priority=9
+    )
+    def model(env: Env, _: Any) -> Any:
+        raise ValueError("no luck")
+
+    async with asking(operations=[model]) as ask:
+        session = await ask.session()
+        text = "query($id: ID!) { session(id: $id) { sessionName model } }"
+        assert comparable(await ask(text, {"id": session})) == comparable(await ask.stock(text, {"id": session}))
+
+
+async def test_an_entity_that_has_gone_is_null_with_the_reason() -> None:
+    async with asking() as ask:
+        first, second = await ask.session(), await ask.session()
+        made = await ask.data(
+            "mutation($s: ID) { closeSession(sessionId: $s) { closedSessionId problems { code } } }", {"s": first}
+        )
+        assert made == {"closeSession": {"closedSessionId": first, "problems": []}}
+        left = await ask.data("{ sessions { sessionId } }")
+        assert left == {"sessions": [{"sessionId": second}]}
+
+
+class Broken(MemoryStore):
+    async def turns(self, session: str) -> Sequence[Turn]:
+        raise RuntimeError("the password is hunter2")
+
+
+async def test_what_breaks_inside_is_not_shown() -> None:
+    async with asking(store=Broken()) as ask:
+        session = await ask.session()
+        response = await ask("query($id: ID) { runs(sessionId: $id) { id } }", {"id": session})
+        assert "hunter2" not in str(response)
+        assert response["errors"][0]["extensions"] == {"code": "psi/internal"}
+
+
+async def test_selections_are_compiled_once_for_a_document() -> None:
+    async with asking() as ask:
+        await populate(ask)
+        text = "query($no: Boolean!) { sessions { phase @skip(if: $no) sessionId } }"
+        for no in (True, False, True, False, True):
+            await ask.data(text, {"no": no})
+        document = ask.operations._documents.get(text)
+        assert not isinstance(document, list)
+        assert len(document.selections) == 2
