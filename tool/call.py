@@ -8,8 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping
 from typing import Any, Final
 
 from psi.agents import Tool, ToolCall, ToolResult
@@ -26,13 +25,14 @@ from psi.core.commands import (
     StopRun,
     SubmitPrompt,
 )
-from psi.core.config import key_name, shown
+from psi.core.config import shown
 from psi.core.errors import Conflict, Invalid, SessionNotFound
 from psi.core.session import Session
 from psi.edn import Keyword, Symbol
 from psi.errors import PsiError, Refused
 from psi.graph import MutationFailed
 from psi.service import Service
+from resolvers.params import named
 from tool.declarations import DESCRIPTION
 from tool.render import as_json
 from tool.request import Request, RequestInvalid, read, read_map
@@ -108,7 +108,7 @@ class PsiTool:
         """psi-tool as an agent sees it: for its own session, with the envelope as its result."""
 
         async def call(asked: ToolCall) -> ToolResult:
-            envelope = as_json(await self(asked.arguments, Caller(asked.session, is_agent=True)))
+            envelope = as_json(await self(asked.arguments, self._service.acting_for(asked.session)))
             failed = envelope["psi-tool/overall-status"] == "error"
             return ToolResult(json.dumps(envelope, ensure_ascii=False), success=not failed)
 
@@ -116,7 +116,7 @@ class PsiTool:
 
     def _check_caller(self, caller: Caller) -> None:
         session = caller.session
-        if session is not None and (not isinstance(session, str) or self._service.session(session) is None):
+        if session is not None and (not isinstance(session, str) or self._service.session(session, caller) is None):
             raise SessionNotFound(session if isinstance(session, str) else shown(session))
 
     # -- the graph
@@ -148,7 +148,7 @@ class PsiTool:
                 accepted=sorted(known),
             )
         if accepted := known[name].params:
-            params = _named(params, name, accepted)
+            params = named(params, name, accepted)
         try:
             result = await self._service.query([(Symbol(name), params)], caller)
         except MutationFailed as failed:
@@ -218,20 +218,6 @@ class PsiTool:
 
 def _session(session: Session | None, **more: Any) -> Answer:
     return {"psi-tool/session": {"session": session.summary() if session else None, **more}}
-
-
-def _named(params: Mapping[Any, Any], mutation: str, accepted: Sequence[str]) -> dict[str, Any]:
-    """The params under their declared names; one that is mistyped is refused, as a key of a request is."""
-    found: dict[str, Any] = {}
-    for key, value in params.items():
-        name = key if key in accepted else key_name(key)
-        if name not in accepted:
-            near = get_close_matches(name, accepted, n=1)
-            listed = ", ".join(f"`{each}`" for each in accepted)
-            hint = f"did you mean `{near[0]}`?" if near else f"{mutation} accepts {listed}"
-            raise Invalid(f"unknown param `{name}`; {hint}", code="psi-tool/unknown-param", accepted=list(accepted))
-        found[name] = value
-    return found
 
 
 def _error(refused: PsiError) -> dict[str, Any]:

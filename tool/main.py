@@ -1,33 +1,115 @@
-"""Entry point of ``psi-tool``: reads arguments, picks the command, returns the exit code. Holds no logic of its own."""
+"""Entry point of ``psi-tool``: reads arguments, picks the command, returns the exit code. Holds no logic of its own.
+
+Imports what a command needs when it is chosen, so that each pays for itself alone.
+"""
 
 from __future__ import annotations
 
-import argparse
 import sys
-from collections.abc import Sequence
 
-import psi
+from tool.commands import BROKEN_PIPE, ERROR, INTERRUPTED, OK, WRONG_USAGE, Command
+from tool.output import Unwritten, flush, forget, plain, text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 __all__ = ["main"]
 
-# Exit codes are part of the public surface; 2, wrong usage, is argparse's own.
-OK, NO_SERVICE = 0, 3
-
-NOT_YET = f"""\
-psi {psi.__version__} runs inside your Python program: the graph engine, and on it the runtime with psi-tool.
-The service is not part of this version, so there is nothing to start. Read docs/scheduling.md and docs/graph.md"""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(prog="psi-tool", description="The command line of psi.")
-    parser.add_argument("--version", action="version", version=f"psi {psi.__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="command")
-    commands.add_parser("serve", help="start the service (not part of this version yet)")
-    if parser.parse_args(arguments).command == "serve":
-        print(NOT_YET, file=sys.stderr)
-        return NO_SERVICE
-    parser.print_help()
-    return OK
+    """Carry out what was typed. 0 ok, 1 the service said error, 2 wrong usage, 3 no service reachable."""
+    if sys.stdout is None:  # how Python says that it was closed by whoever started us
+        return _unwritten("the output could not be written: standard output is closed")
+    try:
+        try:
+            return _carry_out(sys.argv[1:] if arguments is None else arguments)
+        finally:
+            flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:  # of standard error: our own words are not read either
+        forget()
+        return BROKEN_PIPE
+    except Unwritten as lost:
+        forget()
+        return BROKEN_PIPE if lost.is_unread else _unwritten(str(lost))
+
+
+def _unwritten(why: str) -> int:
+    from contextlib import suppress
+
+    with suppress(OSError, AttributeError):  # then there is nobody to tell
+        sys.stderr.write(f"psi-tool: {why}\n")
+    return ERROR
+
+
+def _carry_out(arguments: Sequence[str]) -> int:
+    from tool.arguments import read
+
+    try:
+        asked = read(arguments)
+        return _run(*asked) if asked is not None else OK
+    except SystemExit as ended:  # argparse's way to have said everything
+        return ended.code if isinstance(ended.code, int) else OK
+
+
+def _run(command: Command, values: Mapping[str, Any]) -> int:
+    match command.does:
+        case "serve":
+            return _serve(values)
+        case "token":
+            return _token(command, values)
+        case "watch":
+            from tool.watch import run as watch
+
+            return watch(values)
+        case "schema":
+            from tool.formats import run as schema
+
+            return schema(values)
+        case "completion":
+            from tool.completion import script
+
+            text(script(values["shell"]).rstrip("\n"))
+            return OK
+    from tool.ask import run as ask
+
+    return ask(command, values)
+
+
+def _serve(flags: Mapping[str, Any]) -> int:
+    import os
+
+    from psi.errors import Refused
+    from psi.faces.server import serve
+    from psi.settings import Settings, SettingsInvalid
+
+    try:
+        settings = Settings.read(flags, os.environ)
+    except SettingsInvalid as wrong:
+        for problem in wrong.problems:
+            sys.stderr.write(f"psi-tool serve: {plain(problem)}\n")
+        return WRONG_USAGE
+    except Refused as wrong:
+        sys.stderr.write(f"psi-tool serve: {plain(wrong.message)}\n")
+        return WRONG_USAGE
+    code = serve(settings)
+    try:
+        flush()
+    except Unwritten:  # a service does not live by what it prints
+        forget()
+    return code
+
+
+def _token(command: Command, values: Mapping[str, Any]) -> int:
+    from argparse import Namespace
+
+    from tool.tokens import run
+
+    named = {name.replace("-", "_"): value for name, value in values.items()}
+    return run(Namespace(command=command.words[0], op=command.words[1], **named))
 
 
 if __name__ == "__main__":

@@ -12,10 +12,12 @@ from typing import Final
 
 from psi.graph import Mutation
 from psi.graph.attributes import Attribute, Many, One, Type
+from psi.settings import DECLARED, Setting
 from resolvers import ATTRIBUTES, OPERATIONS, ROOT_SEEDS
+from tool.manual import manual
 from tool.schema import reference
 
-__all__ = ["attributes", "main", "pages"]
+__all__ = ["attributes", "main", "pages", "settings"]
 
 FOLDER: Final = Path(__file__).resolve().parent.parent / "docs"
 
@@ -34,7 +36,12 @@ _INTRODUCTION: Final = (
 
 def pages() -> dict[str, str]:
     """Each page by the name of its file."""
-    return {"psi-tool.md": reference(), "attributes.md": attributes()}
+    return {
+        "psi-tool.md": reference(),
+        "cli-reference.md": manual(),
+        "attributes.md": attributes(),
+        "settings.md": settings(),
+    }
 
 
 def attributes() -> str:
@@ -82,6 +89,43 @@ def _mutations() -> Iterator[str]:
         if isinstance(operation, Mutation):
             doc = " ".join(operation.doc.replace("``", "`").split())
             yield f"| `{operation.name}` | {_names(operation.params)} | {_names(operation.output)} | {doc} |"
+
+
+def settings() -> str:
+    """How the service is set up, as Markdown."""
+    lines = [
+        "# Settings",
+        "",
+        "<!-- Made by `make docs` from the declarations in psi/settings.py; a test compares. -->",
+        "",
+        "A setting is a flag of `psi-tool serve` or an environment variable; the flag wins. A variable that is set to",
+        "nothing counts as not set. What cannot be used is refused before anything starts, all of it at once: each",
+        "value by its flag or variable, with what came and what is accepted. So is a `PSI_…` variable that looks like",
+        "one of these and is not: a limit that one only believes in would be worse than none.",
+        "",
+        "| flag | variable | default | what |",
+        "|---|---|---|---|",
+        *map(_setting, DECLARED),
+        "",
+        "## What each accepts",
+        "",
+        "| setting | accepts |",
+        "|---|---|",
+        *(f"| `{setting.name}` | {setting.kind.accepts} |" for setting in DECLARED),
+        "",
+        "`PSI_URL`, `PSI_SESSION` and `PSI_TOKEN` are read by the command line when it talks to a service, and not by",
+        "the service. Why the limits are there, and what they answer, is said in [security](security.md).",
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _setting(setting: Setting) -> str:
+    flag = f"`{setting.flag}`"
+    if isinstance(setting.default, bool):
+        flag = f"{flag}, `--no-{setting.flag.removeprefix('--')}`"
+    elif setting.kind.metavar:
+        flag = f"`{setting.flag} {setting.kind.metavar}`".replace("|", "\\|")
+    return f"| {flag} | `{setting.variable}` | {setting.kind.shows(setting.default)} | {setting.doc} |"
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, Final
 from uuid import UUID
 
 from psi.core.clock import instant_text
@@ -16,8 +16,19 @@ from psi.edn import WriteError, dumps
 __all__ = ["as_json"]
 
 
+# What is JSON already; most of what there is to write, so it is asked first, and by class alone.
+_PLAIN: Final = frozenset((str, int, bool, type(None)))
+
+
 def as_json(value: Any) -> Any:
     """The value in the types that JSON has."""
+    if value.__class__ in _PLAIN:
+        return value
+    if value.__class__ is dict:
+        return {
+            key if key.__class__ is str else _key(key): below if below.__class__ in _PLAIN else as_json(below)
+            for key, below in value.items()
+        }
     match value:
         case None | bool() | int():
             return value

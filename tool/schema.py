@@ -22,8 +22,9 @@ _REQUEST = (
 )
 
 _INVOKING = (
-    "The invoking session is no part of the request. It is the `session` of `await psi.tool(request, session=...)`, or "
-    "the session of the running turn when an agent calls the tool. An agent schedules for its own session only."
+    "The invoking session is no part of the request. It is the header `Psi-Session` over HTTP, `--session` or "
+    "`PSI_SESSION` on the command line, the `session` of `await psi.tool(request, session=...)` in a program, and the "
+    "session of the running turn when an agent calls the tool. An agent schedules for its own session only."
 )
 _CONFIG = (
     "Exactly these keys; nil says the same as leaving one out. All problems are reported together, each with its path."

@@ -1,33 +1,119 @@
+"""What is said before anything is sent: help, versions, and what is wrong with the line that was typed."""
+
 from __future__ import annotations
 
 import pytest
 
 import psi
+from tool.commands import COMMANDS, GROUPS, LATER
 from tool.main import main
 
+Said = pytest.CaptureFixture[str]
 
-def test_version_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["--version"])
-    assert ended.value.code == 0
+
+@pytest.fixture(autouse=True)
+def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("PSI_URL", "PSI_SESSION", "PSI_TOKEN", "PSI_DATA"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.mark.parametrize("line", [["--version"], ["session", "list", "--version"], ["session", "--version"]])
+def test_the_version_is_printed_wherever_it_is_asked_for(line: list[str], capsys: Said) -> None:
+    assert main(line) == 0
     assert capsys.readouterr().out == f"psi {psi.__version__}\n"
 
 
-def test_serve_says_that_there_is_no_service_yet_and_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["serve"]) == 3
+def test_no_arguments_show_what_there_is(capsys: Said) -> None:
+    assert main([]) == 0
+    said = capsys.readouterr().out
+    assert all(command.words[0] in said for command in COMMANDS)
+    assert main(["--help"]) == 0
+    assert capsys.readouterr().out == said
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: each.name)
+def test_each_command_has_help_with_its_options_and_an_example(
+    command: object, capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    (found,) = (each for each in COMMANDS if each is command)
+    assert main([*found.words, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert found.doc in said
+    assert all(example in said for example in found.examples)
+    assert all((option.place or option.flag) in said for option in found.all_options)
+
+
+@pytest.mark.parametrize("word", GROUPS)
+def test_a_group_has_help_and_wants_to_know_what_of_it(word: str, capsys: Said) -> None:
+    assert main([word, "--help"]) == 0
+    said = capsys.readouterr().out
+    ops = [command.words[1] for command in COMMANDS if command.words[0] == word]
+    assert all(f"{word} {op}" in said for op in ops)
+    assert main([word]) == 2
+    assert f"There are: {', '.join(ops)}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("word", LATER)
+def test_a_command_of_a_later_version_is_named_as_one(word: str, capsys: Said) -> None:
+    assert main([word, "list"]) == 2
     said = capsys.readouterr()
     assert said.out == ""
-    assert "The service is not part of this version" in said.err
-    assert "docs/graph.md" in said.err
+    assert said.err.count("\n") == 1
+    assert "not part of this version" in said.err
 
 
-def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([]) == 0
-    assert "serve" in capsys.readouterr().out
+WRONG = {
+    "an unknown command": (["dance"], "there is no command dance; there are: serve, scheduler"),
+    "a mistyped command": (["sesion", "list"], "there is no command sesion; did you mean session?"),
+    "a mistyped op": (["session", "lst"], "there is no session lst; did you mean session list?"),
+    "a mistyped option": (["scheduler", "create", "--delayms", "5"], "there is no option --delayms; did you mean"),
+    "a missing option": (["scheduler", "create", "--kind", "message"], "--message is missing: the prompt"),
+    "a missing argument": (["scheduler", "cancel"], "ID is missing: the schedule"),
+    "a word that is not accepted": (["scheduler", "create", "--kind", "letter"], "invalid choice: 'letter'"),
+    "a number that is none": (["scheduler", "create", "--delay-ms", "soon"], "a whole number is needed, not 'soon'"),
+    "a value without quotes": (["session", "submit", "hello", "there"], "what is 'there'?"),
+    "a value given twice": (["session", "show", "a", "--session-id", "b"], "SESSION is given twice"),
+    "two forms": (["session", "list", "--json", "--edn"], "--json or --edn, not both"),
+    "options and no command": (["--json"], "a command or a request is missing"),
+    "an option before its command": (["--kind", "message", "scheduler", "create"], "--kind is not known here"),
+    "a request and more": (["{:action 1}", "{:action 2}"], "what is '{:action 2}'?"),
+    "an empty request": ([" "], "the request is empty"),
+    "a URL that is none": (["session", "list", "--url", "localhost:8420"], "is no URL of a service"),
+    "a session that cannot be sent": (["session", "list", "--session", "a\nb"], "--session takes printable ASCII"),
+    "a token that cannot be sent": (["session", "list", "--token", "Ä"], "--token takes printable ASCII"),
+    "a file that is missing": (["session", "create", "--config", "@/no/such"], "/no/such cannot be read: No such file"),
+    "an unknown shell": (["completion", "tcsh"], "invalid choice: 'tcsh'"),
+    "an unknown format": (["schema", "--format", "xml"], "invalid choice: 'xml'"),
+    "an option of others": (["completion", "bash", "--url", "x"], "there is no option --url"),
+}
 
 
-def test_wrong_usage_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["dance"])
-    assert ended.value.code == 2
-    assert "dance" in capsys.readouterr().err
+@pytest.mark.parametrize(("line", "said"), WRONG.values(), ids=WRONG.keys())
+def test_what_cannot_be_meant_ends_with_2_and_a_sentence(line: list[str], said: str, capsys: Said) -> None:
+    assert main(line) == 2
+    heard = capsys.readouterr()
+    assert heard.out == ""
+    assert said in heard.err
+    assert "Traceback" not in heard.err
+
+
+def test_a_setting_that_cannot_be_used_ends_with_2_and_names_all_of_them(capsys: Said) -> None:
+    assert main(["serve", "--port", "many", "--rate", "-1"]) == 2
+    said = capsys.readouterr().err
+    assert "--port must be" in said
+    assert "--rate" in said
+
+
+def test_an_open_network_without_credentials_is_refused(capsys: Said) -> None:
+    assert main(["serve", "--host", "0.0.0.0"]) == 2
+    assert "--allow-unauthenticated-network" in capsys.readouterr().err
+
+
+def test_without_a_service_it_says_which_url_was_tried_and_how_to_start_one(capsys: Said) -> None:
+    assert main(["session", "list", "--url", "http://127.0.0.1:1"]) == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "http://127.0.0.1:1" in said.err
+    assert "psi-tool serve" in said.err
+    assert "make serve" in said.err

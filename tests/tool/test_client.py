@@ -1,0 +1,121 @@
+"""The exchange over HTTP, with servers that answer in every way that HTTP allows, and in some that it does not."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.tool.cli import answering, http
+from tool.client import Address, BadAddress, NoService, NotHttp, Reply, address, post
+
+URLS = {
+    "http://127.0.0.1:8420": ("http", "127.0.0.1", 8420, ""),
+    "http://localhost": ("http", "localhost", 80, ""),
+    "https://psi.example/": ("https", "psi.example", 443, ""),
+    "HTTP://psi.example:81/a/b/": ("http", "psi.example", 81, "/a/b"),
+    "http://[::1]:8420": ("http", "::1", 8420, ""),
+    "http://[::1]": ("http", "::1", 80, ""),
+}
+
+
+@pytest.mark.parametrize(("url", "parts"), URLS.items(), ids=URLS.keys())
+def test_a_url_is_taken_apart(url: str, parts: tuple[Any, ...]) -> None:
+    found = address(url)
+    assert (found.scheme, found.host, found.port, found.path) == parts
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8420", "https://psi.example/a", "http://[::1]:8420"])
+def test_an_address_reads_as_its_url(url: str) -> None:
+    assert str(address(url)) == url
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("", "localhost", "localhost:8420", "ftp://x", "http://", "http://:80", "http://x:y", "http://x:0"),
+        *(
+            "http://x:65536",
+            "http://::1",
+            "http://a b",
+            "http://x?a=1",
+            "http://u@x",
+            "http://x#a",
+            "http://x\r\ny",
+            "ä",
+        ),
+    ],
+)
+def test_a_url_that_no_service_can_have_is_refused(url: str) -> None:
+    with pytest.raises(BadAddress, match="http://"):
+        address(url)
+
+
+async def send(url: str, body: bytes = b"{}") -> Reply:
+    return await asyncio.to_thread(post, address(url), "/psi-tool", body, {"Content-Type": "application/json"})
+
+
+ANSWERS = {
+    "with a length": http(200, b"hello"),
+    "in chunks": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2;x=1\r\nlo\r\n0\r\n\r\n",
+    "until the end": b"HTTP/1.0 200 OK\r\nContent-Type: x\r\n\r\nhello",
+    "after a word in between": b"HTTP/1.1 100 Continue\r\n\r\n" + http(200, b"hello"),
+    "with more behind it": http(200, b"hello") + b"and more",
+}
+
+
+@pytest.mark.parametrize("answer", ANSWERS.values(), ids=ANSWERS.keys())
+async def test_an_answer_is_read_whichever_way_its_end_is_told(answer: bytes) -> None:
+    async with answering(answer) as server:
+        reply = await send(server.url)
+    assert (reply.status, reply.body) == (200, b"hello")
+
+
+async def test_a_request_says_what_it_is_and_that_it_is_the_only_one() -> None:
+    async with answering(http(204)) as server:
+        reply = await send(f"{server.url}/below", b'{"a": 1}')
+    (came,) = server.came
+    assert came.line == "POST /below/psi-tool HTTP/1.1"
+    assert came.headers["host"] == server.url.removeprefix("http://")
+    assert came.headers["connection"] == "close"
+    assert came.body == b'{"a": 1}'
+    assert (reply.status, reply.body) == (204, b"")
+
+
+BROKEN = {
+    "nothing": (b"", NoService, "closed without an answer"),
+    "half of a body": (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal", NoService, "broke off"),
+    "half of the chunks": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhel", NoService, "broke off"),
+    "chunks of no size": (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n-5\r\nx", NoService, "broke off"),
+    "another protocol": (b"SSH-2.0-OpenSSH_9.2\r\n", NotHttp, "not HTTP"),
+    "a length that is none": (b"HTTP/1.1 200 OK\r\nContent-Length: ten\r\n\r\n", NotHttp, "the length 'ten'"),
+    "a line without an end": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, NotHttp, "too long"),
+}
+
+
+@pytest.mark.parametrize(("answer", "error", "words"), BROKEN.values(), ids=BROKEN.keys())
+async def test_an_answer_that_is_none_is_told_as_what_it_is(answer: bytes, error: type[Exception], words: str) -> None:
+    async with answering(answer) as server:
+        with pytest.raises(error, match=words):
+            await send(server.url)
+
+
+async def test_an_answer_that_comes_before_all_was_sent_is_heard() -> None:
+    async with answering(http(413, b"too much"), reads=False) as server:
+        try:
+            reply = await send(server.url, b"x" * 100)
+        except NoService:  # the system may throw away what was not read yet, together with the connection
+            return
+    assert reply.status == 413
+
+
+def test_nobody_there_is_told_with_the_reason() -> None:
+    with pytest.raises(NoService, match="Connection refused"):
+        post(Address("http", "127.0.0.1", 1, ""), "/psi-tool", b"", {})
+
+
+async def test_a_server_without_tls_cannot_be_reached_by_https() -> None:
+    async with answering(http(200), reads=False) as server:
+        with pytest.raises(NoService):
+            await send(server.url.replace("http:", "https:"))

@@ -1,0 +1,494 @@
+"""Following a service: the real one, and a small one of our own that goes away, comes back and closes as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.typing import Subprotocol
+
+from psi.core.identity import read_scopes
+from psi.settings import Settings
+from psi.store import Credentials
+from tests.faces.serving import serving
+from tests.tool.cli import MODULE, environment, in_terminal, psi_tool, start
+from tool.board import Board, sentence
+from tool.client import address
+
+PROTOCOL = Subprotocol("graphql-transport-ws")
+
+
+class Watching:
+    """A ``psi-tool watch`` with pipes."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+
+    async def line(self) -> dict[str, Any]:
+        """The next event."""
+        assert self._process.stdout is not None
+        async with asyncio.timeout(30):
+            text = await self._process.stdout.readline()
+        assert text, (await self.ended())[2]
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    async def begun(self, make: Callable[[], Awaitable[Any]]) -> dict[str, Any]:
+        """The first line, with something made again and again until there is one: it sees nothing from before it."""
+        first = asyncio.create_task(self.line())
+        while not first.done():
+            await make()
+            await asyncio.wait({first}, timeout=0.05)
+        return first.result()
+
+    async def interrupt(self) -> tuple[int | None, str, str]:
+        self._process.send_signal(signal.SIGINT)
+        return await self.ended()
+
+    async def ended(self) -> tuple[int | None, str, str]:
+        async with asyncio.timeout(30):
+            out, err = await self._process.communicate()
+        return self._process.returncode, out.decode(), err.decode()
+
+
+@asynccontextmanager
+async def watching(*line: str, url: str, **variables: str) -> AsyncIterator[Watching]:
+    process = await start("watch", *line, env=environment(PSI_URL=url, **variables))
+    try:
+        yield Watching(process)
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.communicate()
+
+
+# -- the real service
+
+
+async def test_a_pipe_gets_one_json_line_for_each_event() -> None:
+    async with serving(real_time=True) as served, watching(url=served.url) as watch:
+        first = await watch.begun(served.session)
+        assert first["type"] == "session-created"
+        session = await served.session("Seen")
+        while first["data"]["session-name"] != "Seen":
+            first = await watch.line()
+        assert first["session-id"] == session
+        await served.tool({"action": "session", "op": "submit", "message": "/say Hello.", "wait": True}, session)
+        seen = [await watch.line() for _ in range(6)]
+        assert [each["seq"] for each in seen] == list(range(first["seq"] + 1, first["seq"] + 7))
+        assert [each["type"] for each in seen[:3]] == ["session-changed", "run-started", "run-event"]
+        finished = seen[-1]
+        assert (finished["type"], finished["data"]["answer"]) == ("run-finished", "Hello.")
+        assert set(finished) == {"seq", "type", "session-id", "at", "data"}
+        code, _, err = await watch.interrupt()
+        assert (code, err) == (0, "")
+
+
+async def test_one_session_is_watched_alone() -> None:
+    async with serving(real_time=True) as served:
+        mine, other = await served.session("mine"), await served.session("other")
+
+        async def both() -> None:
+            for session in (other, mine):
+                await served.tool({"action": "session", "op": "submit", "message": "x", "wait": True}, session)
+
+        async with watching("--session", mine, url=served.url) as watch:
+            await watch.begun(both)
+            await both()
+            seen = [await watch.line() for _ in range(8)]
+            assert {each["session-id"] for each in seen} == {mine}
+
+
+async def test_a_session_that_is_not_there_cannot_be_watched() -> None:
+    async with serving(real_time=True) as served, watching("--session", "ses-none", url=served.url) as watch:
+        code, out, err = await watch.ended()
+    assert (code, out) == (1, "")
+    assert "session not found" in err
+
+
+async def test_a_token_opens_what_needs_one_and_shows_its_users_events_alone(tmp_path: Path) -> None:
+    with Credentials.open(tmp_path) as credentials:
+
+        def token(user: str) -> str:
+            scopes = read_scopes(["write"])
+            return credentials.create_token(now=datetime.now(UTC), user=user, name=None, scopes=scopes, lasts=None).text
+
+        ann, bob = token("ann"), token("bob")
+        async with serving(Settings(auth=True), real_time=True, credentials=credentials) as served:
+
+            async def create(name: str, owner: str) -> None:
+                body = {"action": "session", "op": "create", "name": name}
+                await served.post("/psi-tool", body, authorization=f"Bearer {owner}")
+
+            async with watching(url=served.url) as watch:
+                code, _, err = await watch.ended()
+                assert code == 1
+                assert "PSI_TOKEN" in err
+            async with watching(url=served.url, PSI_TOKEN=ann) as watch:
+
+                async def both() -> None:
+                    await create("bob's", bob)
+                    await create("ann's", ann)
+
+                seen = [await watch.begun(both)]
+                await both()
+                seen += [await watch.line()]
+                assert {each["data"]["session-name"] for each in seen} == {"ann's"}
+
+
+async def test_it_comes_back_after_the_service_was_away() -> None:
+    async with serving(real_time=True) as served:
+        process = await start("watch", env=environment(PSI_URL=served.url))
+        watch = Watching(process)
+        await watch.begun(served.session)
+    assert process.stderr is not None
+    async with asyncio.timeout(30):
+        said = (await process.stderr.readline()).decode()
+    assert "trying again" in said
+    assert (await watch.interrupt())[0] == 0
+
+
+async def test_a_terminal_shows_sessions_countdowns_and_events() -> None:
+    async with serving(real_time=True) as served:
+        session = await served.session("Builds")
+        request = {
+            "action": "scheduler",
+            "op": "create",
+            "kind": "message",
+            "delay-ms": 600_000,
+            "message": "Check [it].",
+        }
+        await served.tool(request, session)
+        async with in_terminal("watch", env=environment(PSI_URL=served.url)) as terminal:
+            await terminal.shows("Check [it].")
+            shown = await terminal.shows("in 9 min 5")
+            assert session in shown
+            assert "Builds" in shown
+            assert "idle" in shown
+            await served.tool({"action": "session", "op": "submit", "message": "/say Hello out there."}, session)
+            await terminal.shows("says: Hello out there.")
+            await terminal.shows("run ended, ok: Hello out there.")
+            terminal.process.send_signal(signal.SIGINT)
+            ended = await terminal.ended()
+    assert ended.code == 0
+    assert "Traceback" not in ended.plain
+    assert ended.out.rindex("\x1b[?25h") > ended.out.rindex("\x1b[?25l")  # the cursor is given back
+
+
+async def test_a_reader_who_has_gone_ends_it_without_a_word() -> None:
+    async with serving(real_time=True) as served:
+        reading, writing = os.pipe()
+        process = await asyncio.create_subprocess_exec(
+            *MODULE, "watch", stdout=writing, stderr=asyncio.subprocess.PIPE, env=environment(PSI_URL=served.url)
+        )
+        os.close(writing)
+        os.close(reading)
+        ended = asyncio.create_task(process.communicate())
+        try:
+            async with asyncio.timeout(30):
+                while not ended.done():
+                    await served.session()
+                    await asyncio.wait({ended}, timeout=0.05)
+        finally:
+            if process.returncode is None:
+                process.kill()
+            await ended
+    assert (process.returncode, ended.result()[1]) == (141, b"")
+
+
+# -- a service of our own
+
+
+@dataclass
+class Small:
+    """Just enough of the protocol. Each connection is answered by the next of ``turns``: events to tell, then a code to
+    close with; None keeps it open."""
+
+    turns: list[tuple[str, int | None, list[dict[str, Any]], int | None]]
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    pongs: int = 0
+    url: str = ""
+    headers: list[str | None] = field(default_factory=list)
+
+    async def __call__(self, connection: ServerConnection) -> None:
+        started, newest, events, code = self.turns.pop(0)
+        assert connection.request is not None
+        self.headers.append(connection.request.headers.get("Authorization"))
+        with suppress(ConnectionClosed):
+            await self._talk(connection, started, newest, events, code)
+
+    async def _talk(
+        self,
+        connection: ServerConnection,
+        started: str,
+        newest: int | None,
+        events: list[dict[str, Any]],
+        code: int | None,
+    ) -> None:
+        async for text in connection:
+            message = json.loads(text)
+            match message["type"]:
+                case "connection_init":
+                    await connection.send(json.dumps({"type": "ping"}))
+                    await connection.send(json.dumps({"type": "connection_ack"}))
+                case "pong":
+                    self.pongs += 1
+                case "subscribe" if message["id"] == "stands":
+                    counters = {} if newest is None else {"events": newest}
+                    stands = {"psi.system/started-at": started, "psi.system/counters": counters}
+                    payload = {"data": {"eql": stands}}
+                    await connection.send(json.dumps({"id": "stands", "type": "next", "payload": payload}))
+                    await connection.send(json.dumps({"id": "stands", "type": "complete"}))
+                case "subscribe":
+                    self.asked.append(message["payload"]["variables"])
+                    for event in events:
+                        await connection.send(json.dumps({"id": "events", "type": "next", "payload": event}))
+                    if code is not None:
+                        await connection.close(code, "as told")
+
+
+def told(seq: int, missed: int = 0) -> dict[str, Any]:
+    event = {"seq": seq, "type": "session-changed", "sessionId": "ses-1", "at": "2026-01-01T00:00:00Z", "data": {}}
+    return {"data": {"sessionEvents": event}, **({"extensions": {"missed": missed}} if missed else {})}
+
+
+@asynccontextmanager
+async def small(*turns: tuple[str, int | None, list[dict[str, Any]], int | None]) -> AsyncIterator[Small]:
+    service = Small(list(turns))
+    async with serve(service, "127.0.0.1", 0, subprotocols=[PROTOCOL]) as server:
+        service.url = f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        yield service
+
+
+async def test_it_comes_back_with_the_number_of_the_last_event() -> None:
+    turns = [("morning", 10, [told(11), told(12)], 1001), ("morning", 14, [told(13), told(14)], None)]
+    async with small(*turns) as service, watching("--token", "psi_x", url=service.url) as watch:
+        assert [(await watch.line())["seq"] for _ in range(4)] == [11, 12, 13, 14]
+        assert service.asked == [{"session": None, "after": 10}, {"session": None, "after": 12}]
+        assert service.pongs == 2
+        assert service.headers == ["Bearer psi_x"] * 2
+        code, _, err = await watch.interrupt()
+    assert code == 0
+    assert "trying again" in err
+
+
+async def test_a_service_that_does_not_count_its_events_is_followed_from_now_on() -> None:
+    turns = [("morning", None, [told(11)], 1001), ("morning", None, [told(12)], None)]
+    async with small(*turns) as service, watching(url=service.url) as watch:
+        assert [(await watch.line())["seq"] for _ in range(2)] == [11, 12]
+        assert [each["after"] for each in service.asked] == [None, 11]
+
+
+async def test_and_says_what_it_cannot_know_when_it_comes_back_before_the_first_event() -> None:
+    turns = [("morning", None, [], 1001), ("morning", None, [told(12)], None)]
+    async with small(*turns) as service, watching(url=service.url) as watch:
+        gap = await watch.line()
+        assert (gap["type"], gap["missed"]) == ("gap", None)
+        assert (await watch.line())["seq"] == 12
+
+
+async def test_what_was_missed_is_told() -> None:
+    turn = ("morning", 10, [told(11), told(40, missed=28)], None)
+    async with small(turn) as service, watching(url=service.url) as watch:
+        assert (await watch.line())["seq"] == 11
+        gap = await watch.line()
+        assert (gap["type"], gap["missed"]) == ("gap", 28)
+        assert (await watch.line())["seq"] == 40
+
+
+async def test_a_service_that_was_started_anew_is_told_and_followed_from_its_beginning() -> None:
+    turns = [("morning", 500, [told(501)], 1001), ("evening", 2, [told(1), told(2)], None)]
+    async with small(*turns) as service, watching(url=service.url) as watch:
+        assert (await watch.line())["seq"] == 501
+        gap = await watch.line()
+        assert (gap["type"], gap["reason"]) == ("gap", "the service was started anew")
+        assert [(await watch.line())["seq"] for _ in range(2)] == [1, 2]
+        assert service.asked[-1] == {"session": None, "after": 0}
+
+
+CLOSED = {4401: "wants a token", 4403: "wants a token", 4400: "same version", 4406: "does not speak"}
+
+
+@pytest.mark.parametrize(("code", "said"), CLOSED.items())
+async def test_a_close_for_good_ends_it_with_1_and_a_sentence(code: int, said: str) -> None:
+    async with small(("morning", 1, [], code)) as service, watching(url=service.url) as watch:
+        ended, out, err = await watch.ended()
+    assert (ended, out) == (1, "")
+    assert said in err
+    assert service.url in err
+
+
+@pytest.mark.parametrize("status", [HTTPStatus.UNAUTHORIZED, HTTPStatus.NOT_FOUND, HTTPStatus.TOO_MANY_REQUESTS])
+async def test_a_refused_handshake_ends_it_with_1_and_a_sentence(status: HTTPStatus) -> None:
+    def refuse(connection: ServerConnection, request: Request) -> Response:
+        return connection.respond(status, '{"error": {"message": "no entry"}}')
+
+    async def never(connection: ServerConnection) -> None:
+        raise AssertionError("nobody gets here")
+
+    async with serve(never, "127.0.0.1", 0, process_request=refuse) as server:
+        url = f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        ended = await psi_tool("watch", "--url", url)
+    assert ended.code == 1
+    assert f"({status.value}): no entry." in ended.err
+
+
+async def test_another_subprotocol_is_not_ours() -> None:
+    async def silent(connection: ServerConnection) -> None:
+        await connection.wait_closed()
+
+    async with serve(silent, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        ended = await psi_tool("watch", "--url", url)
+    assert ended.code == 1
+    assert "does not speak graphql-transport-ws" in ended.err
+
+
+async def test_without_a_service_there_is_nothing_to_watch() -> None:
+    ended = await psi_tool("watch", "--url", "http://127.0.0.1:1")
+    assert ended.code == 3
+    assert "psi-tool serve" in ended.err
+
+
+# -- the board
+
+
+NOW = datetime(2026, 4, 22, 12, 50, tzinfo=UTC)
+
+
+def board(width: int = 120, height: int = 30) -> tuple[Board, Console]:
+    console = Console(file=io.StringIO(), width=width, height=height, markup=False, highlight=False, color_system=None)
+    return Board(address("http://127.0.0.1:8420"), None, console=console, now=lambda: NOW), console
+
+
+def picture(found: Board, console: Console) -> list[str]:
+    with console.capture() as captured:
+        console.print(found.picture())
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def session(name: str, phase: str = "IDLE") -> dict[str, Any]:
+    return {"sessionId": f"ses-{name}", "sessionDisplayName": name, "phase": phase, "updated": "2026-04-22T12:49:00Z"}
+
+
+def test_the_board_has_sessions_schedules_and_events() -> None:
+    found, console = board()
+    found.answer("sessions", [session("quiet"), session("busy", "STREAMING")])
+    later = {
+        "scheduleId": "sch-2",
+        "status": "PENDING",
+        "kind": "MESSAGE",
+        "message": "b",
+        "fireAt": "2026-04-22T13:00:00Z",
+    }
+    sooner = {**later, "scheduleId": "sch-1", "fireAt": "2026-04-22T12:50:05Z", "message": "two\nlines"}
+    found.answer("schedules", [later, sooner])
+    found.state("")
+    shown = picture(found, console)
+    assert shown[0] == "psi at http://127.0.0.1:8420"
+    assert shown[2].startswith("ses-busy")
+    assert shown[3].startswith("ses-quiet")
+    assert [line.split()[0] for line in shown[5:7]] == ["sch-1", "sch-2"]
+    assert "in 5 s" in shown[5]
+    assert "two ↵ lines" in shown[5]
+    assert shown[-1] == "Nothing has happened yet."
+
+
+def test_the_text_of_a_run_grows_in_one_line() -> None:
+    found, console = board()
+    for delta in ("Hello", " out", " there."):
+        data = {"run_id": "run-1", "seq": 1, "type": "stream_delta", "delta": delta}
+        found.event({"seq": 1, "type": "run-event", "sessionId": "ses-1", "at": "2026-04-22T12:50:00Z", "data": data})
+    assert picture(found, console)[-1] == "12:50:00 ses-1 says: Hello out there."
+
+
+def test_a_gap_is_seen() -> None:
+    found, console = board()
+    found.gap("more happened than could be told", 7)
+    assert picture(found, console)[-1] == "… 7 events are missing: more happened than could be told …"
+
+
+@pytest.mark.parametrize(("width", "height"), [(40, 12), (80, 24), (200, 60)])
+def test_the_board_fits_the_terminal(width: int, height: int) -> None:
+    found, console = board(width, height)
+    found.answer("sessions", [session(f"number {number}") for number in range(50)])
+    at = (NOW + timedelta(minutes=5)).isoformat()
+    plan = {"scheduleId": "sch-" + "0" * 36, "status": "PENDING", "kind": "MESSAGE", "message": "x" * 200, "fireAt": at}
+    found.answer("schedules", [plan] * 50)
+    for number in range(300):
+        data = {"session-name": "x" * 300, "phase": "idle"}
+        found.event(
+            {"seq": number, "type": "session-changed", "sessionId": None, "at": "2026-04-22T12:50:00Z", "data": data}
+        )
+    shown = picture(found, console)
+    assert max(map(len, shown)) <= width
+    assert len(shown) < height
+    assert any("of 50" in line for line in shown)
+
+
+PLAN = {"scheduleId": "sch-" + "0" * 36, "status": "PENDING", "kind": "MESSAGE", "fireAt": "2026-04-22T12:55:00Z"}
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_each_schedule_has_one_line_and_the_rest_is_counted(width: int) -> None:
+    found, console = board(width, 24)
+    found.answer("sessions", [session("a name " * 30)])
+    found.answer("schedules", [{**PLAN, "message": "Check it. " * 20, "label": "build\nand test " * 9}] * 50)
+    shown = picture(found, console)
+    (above,) = (place for place, line in enumerate(shown) if line.startswith("scheduled"))
+    (below,) = (place for place, line in enumerate(shown) if line.startswith("events"))
+    each = shown[above + 1 : below]
+    assert len(each) == 12
+    assert shown[above].startswith("scheduled: 12 of 50, 38 more")
+    assert all("in 5 min 00 s" in line and line.endswith("…") and "build" in line for line in each)
+    assert all(PLAN["scheduleId"] in line for line in each) or width == 40
+    assert above == 3  # the session has one, too
+
+
+def test_a_queued_schedule_says_so_in_a_word_where_there_is_little_room() -> None:
+    found, console = board(80)
+    found.answer("schedules", [{**PLAN, "status": "QUEUED", "message": "Check it."}])
+    assert f"{PLAN['scheduleId']}  queued  Check it." in picture(found, console)
+
+
+def test_what_others_wrote_is_shown_on_the_board_and_not_obeyed() -> None:
+    found, console = board()
+    found.answer("sessions", [session("a\u202eb")])
+    found.answer("schedules", [{**PLAN, "message": "c\u2066d", "label": "e\x1bf"}])
+    found.event({"seq": 1, "type": "session-\u200fchanged", "sessionId": "ses-\u061c", "at": "\u202e" * 19})
+    shown = "\n".join(picture(found, console))
+    assert not {"\u202e", "\u2066", "\x1b", "\u200f", "\u061c"} & set(shown)
+
+
+SENTENCES = {
+    "schedule delivered: build": ("schedule-changed", {"status": "delivered", "label": "build", "message": "x"}),
+    "session created": ("session-created", {}),
+    "session is idle": ("session-changed", {"phase": "idle"}),
+    "run started (scheduled)": ("run-started", {"source": "scheduled"}),
+    "run ended, stopped: half": ("run-finished", {"state": "stopped", "answer": "half"}),
+    "calls psi-tool": ("run-event", {"type": "tool_started", "tool": "psi-tool"}),
+    "psi-tool failed: no": ("run-event", {"type": "tool_call", "tool": "psi-tool", "success": False, "result": "no"}),
+    "planning status: A": ("run-event", {"type": "planning_status", "label": "A"}),
+    "something new": ("something-new", {"a": 1}),
+    "odd": ("odd", None),
+}
+
+
+@pytest.mark.parametrize(("words", "event"), SENTENCES.items(), ids=SENTENCES.keys())
+def test_an_event_is_told_in_a_few_words(words: str, event: tuple[str, Any]) -> None:
+    assert sentence({"type": event[0], "data": event[1]}) == words

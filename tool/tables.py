@@ -1,0 +1,353 @@
+"""Envelopes as people read them in a terminal: tables, countdowns, sentences. Never used for a pipe.
+
+Whatever a session or a schedule is called, its text is shown and never obeyed: control characters of somebody else do
+not reach the terminal, and brackets are no markup.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from rich.console import Console, Group, RenderableType
+from rich.json import JSON
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tool.output import Writing, plain
+
+__all__ = [
+    "Row",
+    "ages",
+    "complain",
+    "countdown",
+    "schedule_row",
+    "schedule_rows",
+    "session_row",
+    "session_rows",
+    "show",
+    "terminal",
+    "token_rows",
+]
+
+# An id has 40 characters and is there to be copied whole. Where a table would leave no room for the text that people
+# wrote, everything else goes on lines below it.
+_ROOM_FOR_SESSIONS: Final = 78
+_ROOM_FOR_SCHEDULES: Final = 110
+_ROOM_FOR_TOKENS: Final = 132
+
+_PHASES: Final = {"idle": "green", "streaming": "yellow", "compacting": "magenta"}
+_STATUSES: Final = {
+    "pending": "cyan",
+    "queued": "yellow",
+    "delivered": "green",
+    "cancelled": "bright_black",
+    "failed": "red",
+}
+_STATES: Final = {"active": "green", "expired": "yellow", "revoked": "bright_black"}
+# What a person can do about an error that says what is wrong but cannot know that it is read at a command line.
+_HINTS: Final = {
+    "session/required": "Say which with --session ID or PSI_SESSION; `psi-tool session create` makes one.",
+    "session/not-found": "`psi-tool session list` shows those there are.",
+    "scheduler/not-found": "`psi-tool scheduler list` shows those of the session.",
+    "session/busy": "`psi-tool session stop` stops the run.",
+    "auth/read-only": "`psi-tool token create --scope write` makes a token that may.",
+}
+
+Row = tuple[Text, ...]
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    # NO_COLOR, TERM and the width are rich's own business.
+    return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+
+
+def show(envelope: Mapping[str, Any], console: Console | None = None, errors: Console | None = None) -> None:
+    """Print an envelope; an error goes to stderr, as a sentence."""
+    if envelope["psi-tool/overall-status"] != "ok":
+        complain(envelope.get("psi-tool/error") or {}, errors)
+        return
+    console = console or terminal()
+    action = str(envelope.get("psi-tool/action"))
+    content = envelope.get(f"psi-tool/{action}")
+    told = _TOLD.get((action, envelope.get(f"psi-tool/{action}-op")))
+    if told is not None and isinstance(content, Mapping):
+        shown = told(content, console.width, datetime.now(UTC))
+    else:
+        shown = _data(envelope["psi-tool/result"] if "psi-tool/result" in envelope else dict(envelope))
+    with Writing():
+        console.print(shown)
+
+
+def complain(error: Mapping[str, Any], errors: Console | None = None) -> None:
+    """An error as one red sentence, and below it what helps."""
+    errors = errors or terminal(stderr=True)
+    errors.print(Text(plain(error.get("message") or "the service said error and no more"), "red"))
+    hint = _HINTS.get(str(error.get("code"))) or _nearest(error.get("data"))
+    if hint:
+        errors.print(Text(hint))
+
+
+def _nearest(data: Any) -> str:
+    if not isinstance(data, Mapping):
+        return ""
+    if data.get("nearest"):
+        return f"Did you mean {plain(data['nearest'])}?"
+    problems = data.get("problems")
+    if isinstance(problems, list) and data.get("unsupported-keys"):
+        return "\n".join(plain(f"{each.get('path')}: {each.get('message')}") for each in problems if "path" in each)
+    return ""
+
+
+def _data(value: Any) -> RenderableType:
+    return JSON(json.dumps(_safe(value), ensure_ascii=False), indent=2)
+
+
+def _safe(value: Any) -> Any:
+    match value:
+        case str():
+            return plain(value)
+        case list():
+            return [_safe(each) for each in value]
+        case dict():
+            return {plain(key): _safe(below) for key, below in value.items()}
+    return value
+
+
+# -- time
+
+
+def countdown(fire_at: object, now: datetime) -> str:
+    """``in 9 min 58 s``; nothing for what is no instant."""
+    try:
+        left = datetime.fromisoformat(str(fire_at)) - now
+    except (ValueError, TypeError):
+        return ""
+    # Rounded up, so that what is still to come never reads as due.
+    seconds = -int(-left.total_seconds() // 1)
+    return f"in {_length(seconds)}" if seconds > 0 else "due"
+
+
+def ages(instant: object, now: datetime) -> str:
+    """``3 min ago``."""
+    try:
+        seconds = int((now - datetime.fromisoformat(str(instant))).total_seconds())
+    except (ValueError, TypeError):
+        return ""
+    return f"{_length(seconds)} ago" if seconds > 0 else "now"
+
+
+def _length(seconds: int) -> str:
+    if seconds < 60:
+        return f"{seconds} s"
+    if seconds < 3_600:
+        return f"{seconds // 60} min {seconds % 60:02} s"
+    if seconds < 86_400:
+        return f"{seconds // 3_600} h {seconds % 3_600 // 60:02} min"
+    return f"{seconds // 86_400} d {seconds % 86_400 // 3_600} h"
+
+
+def _when(schedule: Mapping[str, Any], now: datetime) -> str:
+    match schedule.get("status"):
+        case "pending":
+            return countdown(schedule.get("fire-at"), now)
+        case "queued":
+            return "when its session is idle"
+    return ""
+
+
+# -- schedules, sessions and tokens
+
+
+def schedule_row(schedule: Mapping[str, Any], now: datetime) -> Row:
+    """Its id, when, status, kind, label and message."""
+    return (
+        Text(plain(schedule.get("schedule-id", "")), "bold"),
+        Text(_when(schedule, now)),
+        _coloured(schedule.get("status"), _STATUSES),
+        _text(schedule.get("kind")),
+        _text(schedule.get("label")),
+        _text(schedule.get("message")),
+    )
+
+
+def session_row(session: Mapping[str, Any], now: datetime) -> Row:
+    """Its id, phase, age and name."""
+    return (
+        Text(plain(session.get("session-id", "")), "bold"),
+        _coloured(session.get("phase"), _PHASES),
+        Text(ages(session.get("updated"), now)),
+        _text(session.get("session-name")),
+    )
+
+
+def schedule_rows(schedules: Sequence[Mapping[str, Any]], width: int, now: datetime) -> RenderableType:
+    if not schedules:
+        return Text("Nothing is scheduled.", "bright_black")
+    return _listed(
+        ("schedule", "when", "status", "kind", "label", "message"),
+        [schedule_row(each, now) for each in schedules],
+        is_narrow=width < _ROOM_FOR_SCHEDULES,
+    )
+
+
+def session_rows(sessions: Sequence[Mapping[str, Any]], width: int, now: datetime) -> RenderableType:
+    if not sessions:
+        return Text("There is no session. `psi-tool session create` makes one.", "bright_black")
+    return _listed(
+        ("session", "phase", "updated", "name"),
+        [session_row(each, now) for each in sessions],
+        is_narrow=width < _ROOM_FOR_SESSIONS,
+    )
+
+
+def token_rows(tokens: Sequence[Mapping[str, Any]], width: int) -> RenderableType:
+    """Tokens as their data has them, each with its ``state``."""
+    is_narrow = width < _ROOM_FOR_TOKENS
+    cards, rows = [], []
+    for each in tokens:
+        name = Text(plain(each["id"]), "bold")
+        state, may = _coloured(each["state"], _STATES), Text(", ".join(each["scopes"]))
+        created, expires, used = (_minute(each[key]) for key in ("created_at", "expires_at", "last_used_at"))
+        user, called = _text(each["user"]), _text(each["name"])
+        rows.append((name, state, may, Text(created), Text(expires), Text(used), user, called))
+        # Without heads each moment has to say itself what it is.
+        told = (("created", created), ("expires", expires), ("used", used))
+        moments = [Text(f"{what} {moment}") for what, moment in told if moment]
+        cards.append(_card(name, (state, may, Text.assemble("user ", user)), moments, (called,)))
+    if is_narrow:
+        return Group(*cards)
+    return _listed(("token", "state", "may", "created", "expires", "last used", "user", "name"), rows, is_narrow=False)
+
+
+def _minute(instant: str | None) -> str:
+    return f"{datetime.fromisoformat(instant):%Y-%m-%d %H:%M}" if instant else ""
+
+
+def _listed(heads: tuple[str, ...], rows: Sequence[Row], *, is_narrow: bool) -> RenderableType:
+    if is_narrow:
+        return Group(*(_card(name, facts, (text,)) for name, *facts, text in rows))
+    table = Table(box=None, header_style="bright_black", pad_edge=False)
+    for place, head in enumerate(heads):
+        table.add_column(head, no_wrap=place < len(heads) - 2, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _card(name: Text, *lines: Iterable[Text]) -> RenderableType:
+    """A row where there is no room for one: its name, and below it what is known, the text that somebody wrote last."""
+    joined = (Text("  ", overflow="fold").join(each for each in line if each.plain) for line in lines)
+    return Group(name, *(Padding(line, (0, 0, 0, 2)) for line in joined if line.plain))
+
+
+def _record(pairs: Iterable[tuple[str, RenderableType]]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bright_black", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in pairs:
+        if not (isinstance(value, Text) and not value.plain):
+            grid.add_row(name, value)
+    return grid
+
+
+def _text(value: object) -> Text:
+    return Text("" if value is None else plain(value), overflow="fold")
+
+
+def _coloured(word: object, colours: Mapping[str, str]) -> Text:
+    return Text(plain(word or ""), colours.get(str(word), ""))
+
+
+def _schedule(schedule: Mapping[str, Any], now: datetime) -> Table:
+    error = schedule.get("error-summary")
+    return _record(
+        (
+            ("schedule", Text(plain(schedule.get("schedule-id", "")), "bold")),
+            ("status", _coloured(schedule.get("status"), _STATUSES)),
+            ("when", Text(_when(schedule, now))),
+            ("fires at", _text(schedule.get("fire-at"))),
+            ("kind", _text(schedule.get("kind"))),
+            ("label", _text(schedule.get("label"))),
+            ("message", _text(schedule.get("message"))),
+            ("session", _text(schedule.get("origin-session-id"))),
+            ("created session", _text(schedule.get("created-session-id"))),
+            ("failed with", _text(error.get("message") if isinstance(error, Mapping) else None)),
+        )
+    )
+
+
+def _session(session: Mapping[str, Any] | None, now: datetime) -> Table:
+    session = session or {}
+    return _record(
+        (
+            ("session", Text(plain(session.get("session-id", "")), "bold")),
+            ("name", _text(session.get("session-name"))),
+            ("phase", _coloured(session.get("phase"), _PHASES)),
+            ("created", _text(session.get("created"))),
+            ("updated", Text(ages(session.get("updated"), now))),
+        )
+    )
+
+
+# -- what each request is answered with
+
+Content = Mapping[str, Any]
+
+
+def _created_schedule(content: Content, width: int, now: datetime) -> RenderableType:
+    return _schedule(content["schedule"], now)
+
+
+def _listed_schedules(content: Content, width: int, now: datetime) -> RenderableType:
+    return schedule_rows(content["schedules"], width, now)
+
+
+def _cancelled(content: Content, width: int, now: datetime) -> RenderableType:
+    return Group(Text("Cancelled.", "green"), _schedule(content["schedule"], now))
+
+
+def _one_session(content: Content, width: int, now: datetime) -> RenderableType:
+    return _session(content["session"], now)
+
+
+def _listed_sessions(content: Content, width: int, now: datetime) -> RenderableType:
+    return session_rows(content["sessions"], width, now)
+
+
+def _submitted(content: Content, width: int, now: datetime) -> RenderableType:
+    run = content.get("run")
+    if not isinstance(run, Mapping):
+        return _record((("run", Text(plain(content["run-id"]), "bold")), ("session", _text(_id(content)))))
+    colour = "" if run.get("state") == "ok" else "yellow"
+    return Group(Text(plain(run.get("answer") or f"(the run ended: {run.get('state')})"), colour))
+
+
+def _stopped(content: Content, width: int, now: datetime) -> RenderableType:
+    if content.get("stopped?"):
+        return Text("The run was asked to stop.", "green")
+    return Text(f"Nothing to stop: {plain(content.get('reason') or 'no active run')}.")
+
+
+def _closed(content: Content, width: int, now: datetime) -> RenderableType:
+    return Text(f"Closed {plain(_id(content))}.", "green")
+
+
+def _id(content: Content) -> str:
+    return str((content.get("session") or {}).get("session-id", ""))
+
+
+_TOLD: Final[dict[tuple[str, Any], Callable[[Content, int, datetime], RenderableType]]] = {
+    ("scheduler", "create"): _created_schedule,
+    ("scheduler", "list"): _listed_schedules,
+    ("scheduler", "cancel"): _cancelled,
+    ("session", "create"): _one_session,
+    ("session", "list"): _listed_sessions,
+    ("session", "show"): _one_session,
+    ("session", "submit"): _submitted,
+    ("session", "stop"): _stopped,
+    ("session", "close"): _closed,
+}
