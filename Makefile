@@ -7,22 +7,26 @@ PYTHONS := python3 python3.14 python3.13 python3.12 python3.11 python
 
 RUN   := $(VENV)/bin/python -m
 READY := $(VENV)/.ready
+BARE  := $(VENV)/.bare
+
+# The npm client that the GraphQL tests use. npm leaves the versions alone that package.json pins.
+CLIENTS := tests/clients/node_modules/.ready
 
 PYTEST := $(RUN) pytest -n auto --maxprocesses 8
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test test-all bench docs fmt lint types contracts unit pins clean
+.PHONY: help serve test test-all bench docs fmt lint types contracts unit clients pins clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-serve: $(READY) ## start the service (arrives with a later version; says so until then)
-	@$(RUN) tool.main serve
+serve: $(BARE) ## start the service on 127.0.0.1:8420; with options: make serve ARGS="--port 9000"
+	@exec $(RUN) tool.main serve $(ARGS)
 
 test: lint types contracts unit ## format, lint, types, room contracts, then all tests but the slow ones
 
-test-all: lint types contracts $(READY) ## the same with the slow tests
+test-all: lint types contracts $(READY) $(CLIENTS) ## the same with the slow tests
 	$(PYTEST)
 
 bench: $(READY) ## measure; one alone: make bench ONLY=edn
@@ -45,8 +49,10 @@ types: $(READY) ## mypy, strict
 contracts: $(READY) ## which room may import which
 	$(VENV)/bin/lint-imports --no-logo
 
-unit: $(READY) ## the tests alone, without the slow ones
+unit: $(READY) $(CLIENTS) ## the tests alone, without the slow ones
 	$(PYTEST) -m "not slow"
+
+clients: $(CLIENTS) ## fetch the npm client that tests use; without it those tests are skipped and say so
 
 pins: ## resolve every dependency anew and write constraints.txt (use Python 3.11, the oldest we promise)
 	@$(find-python); rm -rf build/pins && "$$python" -m venv build/pins
@@ -55,12 +61,12 @@ pins: ## resolve every dependency anew and write constraints.txt (use Python 3.1
 	LC_ALL=C sort -f build/pins/frozen > constraints.txt
 
 clean: ## remove what make created; data in .psi stays
-	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist tests/clients/node_modules .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find psi resolvers tool tests -type d -name __pycache__ -exec rm -rf {} +
 
 # Redone when the dependencies change, otherwise not even looked at. The build tools come first and the build is not
 # isolated, because an isolated build would fetch whatever versions are newest today instead of the pinned ones.
-$(READY): pyproject.toml constraints.txt
+$(BARE): pyproject.toml constraints.txt
 	@if ! [ -x $(VENV)/bin/python ]; then \
 	    $(find-python); \
 	    echo "Creating $(VENV) with $$python ($$("$$python" -c 'import platform; print(platform.python_version())'))"; \
@@ -68,8 +74,25 @@ $(READY): pyproject.toml constraints.txt
 	fi
 	@echo "Installing what constraints.txt pins"
 	@$(RUN) pip install --quiet --disable-pip-version-check --constraint constraints.txt hatchling
+	@$(RUN) pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation -e .
+	@touch $@
+
+# What tests and tools need besides; serving does without.
+$(READY): $(BARE)
+	@echo "Installing what the tests and tools need"
 	@$(RUN) pip install --quiet --disable-pip-version-check --constraint constraints.txt --no-build-isolation -e '.[dev]'
 	@touch $@
+
+# Never fails: where npm is missing or cannot fetch anything, the tests with that client are skipped with the reason, and
+# the next make tries again, as there is no stamp.
+$(CLIENTS): tests/clients/package.json tests/clients/.npmrc
+	@if ! command -v npm >/dev/null; then \
+	    echo "npm is not installed: the tests with the npm client graphql-ws will be skipped"; \
+	elif cd tests/clients && npm install --no-audit --no-fund --loglevel=error --fetch-retries=1 --fetch-timeout=30000; then \
+	    touch node_modules/.ready; \
+	else \
+	    echo "npm could not install graphql-ws: the tests with it will be skipped"; \
+	fi
 
 # Sets the shell variable `python`, or ends the recipe with a sentence that says what is missing.
 define find-python

@@ -7,7 +7,7 @@ import importlib
 import sys
 
 # Each is a module beside this one with `main() -> int`, 0 when every promised figure was met; imported when chosen.
-BENCHMARKS = ("edn", "graph", "scheduler")
+BENCHMARKS = ("cli", "edn", "fanout", "graph", "graphql", "scheduler", "streams")
 
 
 def main() -> int:

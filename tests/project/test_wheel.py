@@ -25,7 +25,7 @@ def test_an_installed_wheel_holds_the_three_packages_and_gives_the_command(tmp_p
 
     home = tmp_path / "home"
     venv.create(home, with_pip=True)
-    install = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index", str(wheel)]
+    install = [str(home / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel)]
     subprocess.run(install, check=True)
     said = subprocess.run([str(home / "bin" / "psi-tool"), "--version"], check=True, capture_output=True, text=True)
     assert said.stdout == f"psi {psi.__version__}\n"
