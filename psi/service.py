@@ -59,11 +59,11 @@ class Service:
             CancelSchedule: self._cancel_schedule,
             ListSessions: self._list_sessions,
             ShowSession: self._show_session,
-            StopRun: self._stop_run,
         }
         self._later: dict[type[Any], Callable[[Any, Caller], Awaitable[Any]]] = {
             CreateSession: self._create_session,
             SubmitPrompt: self._submit,
+            StopRun: self._stop_run,
             CloseSession: self._close_session,
         }
 
@@ -315,9 +315,15 @@ class Service:
         content = says(text) if command.content is None else command.content
         return await self._engine.runs.submit(session.id, Message(role="user", content=content, source=USER))
 
-    def _stop_run(self, command: StopRun, caller: Caller) -> bool:
+    async def _stop_run(self, command: StopRun, caller: Caller) -> bool:
         session = self._whose("session", command.session, caller)
-        return session.run is not None and self._engine.runs.stop(session.run)
+        if session.run is None:
+            return False
+        stopped = self._engine.runs.stop(session.run)
+        # Whoever stops a run wants the session back: told when it is free. A turn cannot wait for its own end.
+        if not (caller.is_agent and session.id == caller.session):
+            await self._engine.runs.left(session.run)
+        return stopped
 
     async def _close_session(self, command: CloseSession, caller: Caller) -> Session:
         session = self._whose("session", command.session, caller)

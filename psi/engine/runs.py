@@ -145,6 +145,13 @@ class Runs:
             run.last_call = self._clock.wake(tick, lambda: _cancel(run))
         return True
 
+    async def left(self, run_id: str) -> None:
+        """Until a run that was asked to stop has left its session. Not for longer than an agent may take to do so: one
+        that cannot even be made to holds up nobody but itself."""
+        run = self._active.get(run_id)
+        if run is not None and run.task is not None:
+            await asyncio.wait((run.task,), timeout=_GRACE + 1)
+
     async def close(self, grace: float) -> None:
         """Stop every run, and make those that do not stop in time."""
         self._closed = True

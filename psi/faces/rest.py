@@ -33,7 +33,7 @@ from psi.core.turn import Turn, note_of
 from psi.engine import Run
 from psi.faces.inputs import read_input
 from psi.faces.uploads import Uploads, UploadsFace
-from psi.faces.wire import LARGEST, Form, HttpRefused, answer, caller_of, came_as, read, wanted
+from psi.faces.wire import LARGEST, Form, HttpRefused, answer, caller_of, came_as, off_loop, read, wanted
 from psi.service import Service
 from resolvers import Context
 
@@ -44,7 +44,6 @@ MOST: Final = 1_000  # sessions or messages that one answer has
 
 _CREATE_KEYS: Final = ("name", "config")
 _SWITCH: Final = {"1": True, "true": True, "0": False, "false": False}
-_LONG_BODY: Final = 1 << 20  # bytes from which on reading is left to a thread
 _ENOUGH: Final = LARGEST * 3 // 4  # what a page of messages may weigh, so that it can be written
 _AROUND_TEXT: Final = 640  # what a message weighs besides its text
 
@@ -169,7 +168,8 @@ class RestFace:
         caller = _caller(request)
         # Before anything is made of the body: whose session it is decides what the sender hears first.
         await self._service.act(ShowSession(session=name), caller)
-        given = await _off_loop(request, read_input, await _read(request), self._uploads, _identity(request))
+        data, size = await _read(request), len(await request.body())
+        given = await off_loop(size, read_input, data, self._uploads, _identity(request))
         command = SubmitPrompt(message=given.text, content=given.content, session=name)
         run: Run = await self._service.act(command, caller)
         if not waits:
@@ -204,15 +204,8 @@ async def _read(request: Request, empty: Any = None) -> Any:
     body = await request.body()
     if not body and empty is not None:
         return empty
-    found, _ = await _off_loop(request, read, body, Form.JSON)
+    found, _ = await off_loop(len(body), read, body, Form.JSON)
     return found
-
-
-async def _off_loop(request: Request, call: Any, *values: Any) -> Any:
-    """What a call gives; from a thread where the body is large, so that others are served meanwhile."""
-    if len(await request.body()) < _LONG_BODY:
-        return call(*values)
-    return await asyncio.to_thread(call, *values)
 
 
 def _named(data: Any, accepted: Sequence[str]) -> Mapping[str, Any]:

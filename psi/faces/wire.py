@@ -5,11 +5,12 @@ Knows no endpoint and decides nothing. Whatever a body holds, reading it gives d
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, TypeVar
 
 import orjson
 from starlette.datastructures import Headers
@@ -48,6 +49,7 @@ __all__ = [
     "error_response",
     "form_for",
     "measure",
+    "off_loop",
     "read",
     "read_body",
     "read_json",
@@ -67,6 +69,9 @@ _SMALL: Final = frozenset((int, float, bool, type(None)))
 _SHORT: Final = 32  # characters
 
 _FORM: Final = "psi.form"
+_LONG: Final = 1 << 20  # bytes of a body from which on reading it is left to a thread
+
+_T = TypeVar("_T")
 
 
 class Form(Enum):
@@ -184,8 +189,12 @@ def status_of(error: PsiError) -> int:
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)
 
 
-def error_body(error: PsiError) -> dict[str, Any]:
-    return {"error": {"code": error.code, "message": error.message, "details": error.facts()}}
+def error_body(error: PsiError, form: Form = Form.JSON) -> dict[str, Any]:
+    """The error as a body has it. Its facts are named as the form names things: snake_case in JSON, as REST has it."""
+    facts = error.facts()
+    if form is Form.JSON:
+        facts = {name.replace("-", "_"): value for name, value in facts.items()}
+    return {"error": {"code": error.code, "message": error.message, "details": facts}}
 
 
 # -- reading
@@ -270,19 +279,24 @@ def read(body: bytes, form: Form | None) -> tuple[Any, Form]:
             raise (not_json if looks_like_json else not_edn) from None
 
 
-def read_json(text: str) -> Any:
+def read_json(text: str, what: str = "the body") -> Any:
     """JSON as its standard has it: no NaN, no key twice, no half characters, nothing after the value."""
     try:
         orjson.loads(text)
         value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
     except _Twice as twice:
-        raise Unreadable(f"the body is not JSON that can be taken at its word: {twice}") from None
+        raise Unreadable(f"{what} is not JSON that can be taken at its word: {twice}") from None
     except (ValueError, RecursionError) as wrong:
         why = "it is nested too deep" if isinstance(wrong, RecursionError) else str(wrong)
-        raise Unreadable(f"the body cannot be read as JSON: {why}") from None
+        raise Unreadable(f"{what} cannot be read as JSON: {why}") from None
     if text.count("[") + text.count("{") > DEEPEST and _is_deep(value):
-        raise Unreadable(f"the body is nested deeper than {DEEPEST} levels")
+        raise Unreadable(f"{what} is nested deeper than {DEEPEST} levels")
     return value
+
+
+async def off_loop(size: int, call: Callable[..., _T], *values: Any) -> _T:
+    """What a call gives; from a thread where there is much to do it with, so that others are served meanwhile."""
+    return call(*values) if size < _LONG else await asyncio.to_thread(call, *values)
 
 
 class _Twice(ValueError):
@@ -426,7 +440,7 @@ def error_response(error: PsiError, form: Form = Form.JSON, headers: Mapping[str
     if isinstance(error, HttpRefused):
         headers = {**error.headers, **(headers or {})}
     try:
-        return answer(error_body(error), form, status_of(error), headers)
+        return answer(error_body(error, form), form, status_of(error), headers)
     except NotAcceptable:
         # The facts of an error may hold values of somebody's own kind, which only JSON puts in words.
         return answer(error_body(error), Form.JSON, status_of(error), headers)

@@ -339,7 +339,7 @@ async def test_who_is_refused_is_told_when_to_come_again_and_then_may() -> None:
     answer = await visit(guard)
     assert (answer.status, answer.code) == (429, "http/too-many-requests")
     assert answer.headers["retry-after"] == "8"
-    assert json.loads(answer.body)["error"]["details"] == {"retry-after": 8}
+    assert json.loads(answer.body)["error"]["details"] == {"retry_after": 8}
     clock.now += 8
     assert (await visit(guard)).status == 200
 

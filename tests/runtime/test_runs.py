@@ -87,6 +87,24 @@ async def test_a_stopped_run_keeps_what_it_had_said() -> None:
         assert (await here.submit(session, "next", wait=True))["run"]["state"] == "ok"
 
 
+async def test_whoever_has_stopped_a_run_may_go_on_at_once() -> None:
+    async with world() as here:
+        session = await here.session()
+        for place in range(5):
+            await here.submit(session, "/say one\n/wait 60s")
+            stopped = (await here.ok({"action": "session", "op": "stop"}, session))["psi-tool/session"]
+            assert (stopped["stopped?"], stopped["session"]["phase"]) == (True, "idle")
+            assert len(await here.history(session)) == 2 * (place + 1)
+
+
+async def test_a_turn_that_stops_its_own_session_does_not_wait_for_itself() -> None:
+    async with world() as here:
+        session = await here.session()
+        stop = '/tool psi-tool {"action": "session", "op": "stop"}\n/say more'
+        run = (await here.submit(session, stop, wait=True))["run"]
+        assert run["state"] == "stopped"
+
+
 async def test_stopping_where_nothing_runs_changes_nothing() -> None:
     async with world() as here:
         session = await here.session()
@@ -110,11 +128,13 @@ async def test_an_agent_that_does_not_listen_is_made_to_stop_and_is_closed() -> 
         session = await here.session()
         run = (await here.submit(session, "go"))["run-id"]
         await here.clock.advance()
-        await here.ok({"action": "session", "op": "stop"}, session)
+        stopping = asyncio.create_task(here.ok({"action": "session", "op": "stop"}, session))
         await here.clock.advance(1.9)
         assert ended == []
+        assert not stopping.done()
         await here.clock.advance(0.1)
         assert ended == [run]
+        assert (await stopping)["psi-tool/session"]["stopped?"] is True
         assert (await here.history(session))[-1] == ("assistant", "words")
         assert await here.phase(session) == "idle"
 

@@ -18,6 +18,7 @@ import orjson
 from starlette.websockets import WebSocketDisconnect
 
 from psi.core.commands import SubmitPrompt
+from psi.core.config import shown
 from psi.core.errors import SessionNotFound
 from psi.core.identity import Identity
 from psi.errors import PsiError
@@ -27,6 +28,7 @@ from psi.faces.sockets import GOING_AWAY, LARGEST, RAW, Closed, Line, text_head
 from psi.faces.streams.stream import Frame, Gone, Seen, SessionStream, Texts, TooSlow
 from psi.faces.streams.welcome import Welcome
 from psi.faces.uploads import Uploads
+from psi.faces.wire import Unreadable, off_loop, read_json
 from psi.service import Service
 from psi.settings import Settings
 
@@ -104,7 +106,7 @@ class Connection:
                 if message.get("type") != "auth":
                     raise Closed(4401, "the first frame must be auth")
                 identity = self._auth.identify_token(message.get("api_token"))
-        except (Unauthenticated, TimeoutError, ValueError):
+        except (Unauthenticated, TimeoutError, Unreadable):
             raise Closed(4401, "credentials are needed") from None
         if "read" not in identity.scopes:
             raise Closed(4403, "this token may not read")
@@ -181,24 +183,25 @@ class Connection:
 
     async def _take(self, text: str, identity: Identity, stream: SessionStream) -> None:
         try:
-            message = _object(text)
-        except ValueError:
-            await self._error("frames are JSON objects, as text", "ws/not-json")
+            message = await off_loop(len(text), _object, text)
+        except Unreadable as wrong:
+            await self._error(wrong.message, "ws/not-json")
             return
         match message.get("type"):
             case "message":
-                await self._message(message, identity, stream)
+                await self._message(message, len(text), identity, stream)
             case "auth":
                 pass  # that was settled before; saying it again does no harm
             case other:
                 await self._error(f"unknown frame type {json.dumps(other)[:60]}; accepted: message", "ws/unknown-type")
 
-    async def _message(self, message: Mapping[str, Any], identity: Identity, stream: SessionStream) -> None:
+    async def _message(self, message: Mapping[str, Any], size: int, identity: Identity, stream: SessionStream) -> None:
         run: str | None = None
         stream.submits()
         try:
             identity = self._auth.still(identity)
-            given = read_input({key: value for key, value in message.items() if key != "type"}, self._uploads, identity)
+            said = {key: value for key, value in message.items() if key != "type"}
+            given = await off_loop(size, read_input, said, self._uploads, identity)
             command = SubmitPrompt(message=given.text, content=given.content, session=self._session)
             run = (await self._service.act(command, identity.caller(self._session))).id
         except Unauthenticated:
@@ -213,10 +216,7 @@ class Connection:
 
 
 def _object(text: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deep") from None
+    found = read_json(text, "the frame")
     if not isinstance(found, Mapping):
-        raise ValueError("not an object")
+        raise Unreadable(f"a frame is a JSON object, as text, got {shown(found)}")
     return found

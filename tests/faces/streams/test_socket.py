@@ -185,6 +185,8 @@ async def history(served: Served, session: str) -> list[tuple[str, str]]:
         ("[1]", "ws/not-json"),
         (b"bytes", "ws/not-json"),
         ("[" * 100_000, "ws/not-json"),
+        ('{"type": "message", "content": "a", "content": "b"}', "ws/not-json"),
+        ('{"type": "message", "content": "\\ud800"}', "ws/not-json"),
         ({}, "ws/unknown-type"),
         ({"type": "stop"}, "ws/unknown-type"),
         ({"type": ["message"]}, "ws/unknown-type"),
