@@ -99,9 +99,9 @@ class Context:
         self._note(topics.sessions(self._user))
         return [name for name, each in self._sessions.items() if self._user is None or each.owner == self._user]
 
-    async def messages(self, name: str) -> Sequence[Message]:
+    async def messages(self, name: str, first: int = 0, limit: int | None = None) -> Sequence[Message]:
         self._note(topics.messages_of(name))
-        return await self._store.messages(name) if self._seen(name) is not None else ()
+        return await self._store.messages(name, first, limit) if self._seen(name) is not None else ()
 
     # -- runs
 

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from psi.core.clock import Moment, instant_text
 from psi.core.errors import Conflict
-from psi.core.message import Message, says
+from psi.core.message import Message, says, whole
 from psi.edn import Keyword
 
 __all__ = [
@@ -143,7 +143,7 @@ def step(turn: Turn, event: Event, *, now: Moment) -> tuple[Turn, tuple[Say, ...
         case Stopped(text):
             return _ended(turn, State.STOPPED, text or "This turn was stopped before it said anything.", now)
         case Failed(text, error_class, error):
-            failed = replace(turn, error=error, error_class=error_class)
+            failed = replace(turn, error=whole(error), error_class=error_class)
             note = note_of(replace(failed, state=State.ERROR))
             return _ended(failed, State.ERROR, _after(text, note), now)
         case Interrupted(text):
@@ -169,6 +169,7 @@ def _after(text: str, note: str) -> str:
 def _ended(
     turn: Turn, state: State, answer: str, now: Moment, closure: str | None = None
 ) -> tuple[Turn, tuple[Say, ...]]:
+    answer = whole(answer)
     mark = Keyword(closure) if closure else None if state is State.OK else state.value
     said = Message(
         role="assistant",

@@ -138,17 +138,18 @@ class RestFace:
         name = request.path_params["session_id"]
         await self._service.act(ShowSession(session=name), caller)
         context = self._service.context(caller)
-        messages = await context.messages(name)
+        first = 0 if after is None else after + 1
+        # One more than asked for, which tells whether there are more.
+        messages = await context.messages(name, first, None if limit is None else limit + 1)
         # Looked at again: while the messages were read it may have gone on, or gone.
         session: Session = await self._service.act(ShowSession(session=name), caller)
-        first = 0 if after is None else after + 1
         told = _some(messages, first, limit)
-        last = first + len(told) - 1
+        is_last = len(told) == len(messages)
         return answer(
             {
                 **_session(session, context),
                 "messages": told,
-                "messages_next": last if told and last + 1 < len(messages) else None,
+                "messages_next": None if is_last else first + len(told) - 1,
             },
             form,
         )
@@ -309,11 +310,12 @@ def _session(session: Session, context: Context) -> dict[str, Any]:
 
 
 def _some(messages: Sequence[Message], first: int, limit: int | None) -> list[dict[str, Any]]:
-    """Messages from a place on, until there are enough of them or they are too much for one answer; at least one."""
+    """Messages, the first of which has this place, until there are enough or they are too much for one answer; at
+    least one."""
     told: list[dict[str, Any]] = []
     left = _ENOUGH
-    for index in range(first, len(messages) if limit is None else min(len(messages), first + limit)):
-        one = _message(index, messages[index])
+    for index, each in enumerate(messages[:limit], first):
+        one = _message(index, each)
         left -= _AROUND_TEXT + len(one["content"])
         if told and left < 0:
             break

@@ -77,9 +77,9 @@ class MemoryStore:
             for kept in self._sessions.values()
         ]
 
-    async def messages(self, session: str) -> Sequence[Message]:
+    async def messages(self, session: str, first: int = 0, limit: int | None = None) -> Sequence[Message]:
         kept = self._sessions.get(session)
-        return list(kept.messages) if kept else []
+        return kept.messages[first : None if limit is None else first + limit] if kept else []
 
     async def turns(self, session: str) -> Sequence[Turn]:
         kept = self._sessions.get(session)

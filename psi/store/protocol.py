@@ -50,8 +50,8 @@ class Store(Protocol):
         """Every session, the oldest first, each idle: who was busy is not a thing to be saved."""
         ...
 
-    async def messages(self, session: str) -> Sequence[Message]:
-        """A session's history, the oldest first; empty where there is no such session."""
+    async def messages(self, session: str, first: int = 0, limit: int | None = None) -> Sequence[Message]:
+        """A session's history, the oldest first, or so many from a place on; empty where there is no such session."""
         ...
 
     async def turns(self, session: str) -> Sequence[Turn]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -17,10 +17,10 @@ from typing import Any, Final
 import aiosqlite
 
 from psi.core.config import read_config
-from psi.core.message import Message, Scheduled, says
+from psi.core.message import Message, Scheduled, says, text_part
 from psi.core.session import Provenance, Session
 from psi.core.turn import State, Turn
-from psi.edn import Keyword, dumps, loads
+from psi.edn import Keyword, String, dumps, loads
 from psi.errors import Failed
 from psi.store.lock import Lock
 from psi.store.protocol import AddMessages, Change, DeleteSession, SaveSession, SaveTurn
@@ -52,7 +52,8 @@ STEPS: Final = (
         session TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
         place INTEGER NOT NULL,
         role TEXT NOT NULL,
-        content TEXT NOT NULL,
+        text TEXT,
+        content TEXT,
         at INTEGER,
         source TEXT,
         origin TEXT,
@@ -169,7 +170,7 @@ class SqliteStore:
                     return
                 first = await self._one("SELECT coalesce(max(place) + 1, 0) FROM messages WHERE session = ?", name)
                 rows = [(name, first[0] + place, *_message_row(each)) for place, each in enumerate(messages)]
-                await self._connection.executemany("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+                await self._connection.executemany("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
                 latest = _micros(messages[-1].timestamp)
                 if latest is not None:
                     await execute("UPDATE sessions SET updated_at = max(updated_at, ?) WHERE id = ?", (latest, name))
@@ -201,10 +202,13 @@ class SqliteStore:
         )
         return [_session(row) for row in rows]
 
-    async def messages(self, session: str) -> Sequence[Message]:
+    async def messages(self, session: str, first: int = 0, limit: int | None = None) -> Sequence[Message]:
         rows = await self._all(
-            "SELECT role, content, at, source, origin, run, closure FROM messages WHERE session = ? ORDER BY place",
+            "SELECT role, text, content, at, source, origin, run, closure FROM messages"
+            " WHERE session = ? AND place >= ? ORDER BY place LIMIT ?",
             session,
+            first,
+            -1 if limit is None else limit,
         )
         return [_message(row) for row in rows]
 
@@ -325,9 +329,11 @@ def _session(row: Any) -> Session:
 
 def _message_row(message: Message) -> tuple[Any, ...]:
     origin = message.origin
+    text = _only_text(message.content)
     return (
         message.role,
-        dumps(list(message.content)),
+        text,
+        dumps(list(message.content)) if text is None else None,
         _micros(message.timestamp),
         None if message.source is None else str(message.source),
         None if origin is None else dumps([origin.schedule_id, origin.label]),
@@ -336,11 +342,18 @@ def _message_row(message: Message) -> tuple[Any, ...]:
     )
 
 
+def _only_text(content: Sequence[Mapping[str, Any]]) -> str | None:
+    """The text of a message that is one text, as nearly all are: a long history is read much faster if it need not be
+    parsed. None where there is more to it."""
+    text = content[0].get("text") if len(content) == 1 else None
+    return text if isinstance(text, String) and content[0] == text_part(text) else None
+
+
 def _message(row: Any) -> Message:
-    role, content, at, source, origin, run, closure = row
+    role, text, content, at, source, origin, run, closure = row
     return Message(
         role=role,
-        content=says(loads(content)),
+        content=says(text if content is None else loads(content)),
         timestamp=_moment(at),
         source=None if source is None else Keyword(source),
         origin=None if origin is None else Scheduled(*loads(origin)),

@@ -70,6 +70,44 @@ async def test_what_was_committed_comes_back(store: Store) -> None:
     assert await store.turn("run-1") == turn()
 
 
+async def test_a_part_of_a_history_can_be_read_alone(store: Store) -> None:
+    await store.commit(SaveSession(session()), AddMessages("ses-1", tuple(message(str(place)) for place in range(5))))
+
+    async def read(*part: Any) -> str:
+        return "".join(each.text for each in await store.messages("ses-1", *part))
+
+    assert [await read(), await read(3), await read(1, 2), await read(4, 9), await read(5), await read(0, 0)] == [
+        "01234",
+        "34",
+        "12",
+        "4",
+        "",
+        "",
+    ]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        "",
+        'a\nb\0ü\u2028😀\\"',
+        [],
+        [{"type": "text", "text": "as text"}],
+        [{"type": Keyword("text"), "text": "a"}, {"type": Keyword("text"), "text": "b"}],
+        [{"type": Keyword("text"), "text": "a", "lang": "uk"}],
+        [{"type": Keyword("text"), "text": Keyword("a")}],
+        [{"type": Keyword("image"), "media-type": "image/png", "data": "aGk="}],
+    ],
+)
+async def test_content_comes_back_as_it_was(store: Store, parts: Any) -> None:
+    told = Message(role="user", content=says(parts))
+    await store.commit(SaveSession(session()), AddMessages("ses-1", (told,)))
+    [found] = await store.messages("ses-1")
+    assert found == told
+    for kept, given in zip(found.content, told.content, strict=True):
+        assert [(type(value), value) for value in kept.values()] == [(type(value), value) for value in given.values()]
+
+
 async def test_messages_keep_their_order_and_every_field(store: Store) -> None:
     told = replace(message("a", 5), run_id="run-1", role="assistant")
     await store.commit(SaveSession(session()), AddMessages("ses-1", (message("a"),)))

@@ -138,3 +138,14 @@ def test_the_summary_of_a_turn_that_has_ended_has_its_answer() -> None:
         "finished-at": "2026-04-22T13:00:09Z",
         "answer": "Done.",
     }
+
+
+@pytest.mark.parametrize(
+    ("told", "written"),
+    [("a\ud83d\ude00b", "a😀b"), ("a\ud83d", "a\ufffd"), ("\ude00b", "\ufffdb"), ("\0ü😀", "\0ü😀")],
+)
+def test_a_closure_can_be_written_down_whatever_the_agent_told(told: str, written: str) -> None:
+    after, (say,) = step(RUNNING, Answered(told), now=NOW)
+    assert (after.answer, say.message.text) == (written, written)
+    failed, _ = step(RUNNING, Failed("", "ValueError", told), now=NOW)
+    assert failed.error == written
