@@ -36,7 +36,7 @@ from psi.errors import Failed, PsiError
 from psi.faces import logs
 from psi.faces.app import App, create_app
 from psi.faces.eql import depth_for
-from psi.faces.sockets import LARGEST, RAW
+from psi.faces.sockets import ABORT, LARGEST, RAW
 from psi.graph import Limits
 from psi.runtime import Psi
 from psi.settings import Settings
@@ -186,6 +186,8 @@ class Http(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         self._in_message = True
         super().on_message_begin()
+        extensions: dict[str, Any] = {ABORT: self.transport.abort}
+        self.scope["extensions"] = extensions
 
     def on_message_complete(self) -> None:
         self._in_message = False

@@ -17,7 +17,7 @@ from psi.core.identity import Identity
 from psi.errors import PsiError
 from psi.faces.auth import Auth, Unauthenticated
 
-__all__ = ["GOING_AWAY", "LARGEST", "RAW", "Closed", "Line", "Lines", "text_head"]
+__all__ = ["ABORT", "GOING_AWAY", "LARGEST", "RAW", "Closed", "Line", "Lines", "text_head"]
 
 log = logging.getLogger("psi.sockets")
 
@@ -25,6 +25,7 @@ GOING_AWAY: Final = 1001
 
 # The name under which our server offers to take bytes that are frames already; another server does not.
 RAW: Final = "psi.frames"
+ABORT: Final = "psi.abort"  # likewise: cuts the connection of a request, whatever is still to be sent
 LARGEST: Final = "psi.largest"  # sets how large a message may be, once it is known who sends it
 _RECHECK: Final = 30.0  # seconds between two looks at whether the credentials of an open socket still count
 

@@ -9,6 +9,7 @@ from starlette.responses import Response, StreamingResponse
 
 from psi.core.commands import Caller
 from psi.faces.auth import Auth, Unauthenticated
+from psi.faces.sockets import ABORT
 from psi.faces.streams.stream import Frame, Gone, Seen, SessionStream, Texts, TooSlow
 from psi.faces.streams.welcome import Welcome
 from psi.service import Service
@@ -20,6 +21,10 @@ def events(request: Request, caller: Caller, service: Service, auth: Auth, texts
     """The session's frames, until one of the two goes or the credentials end. Raises SessionNotFound."""
     welcome = Welcome(auth, request.scope["psi.identity"], service.clock)
     stream = SessionStream(service, caller, request.path_params["session_id"], texts, _seen(request))
+    abort = request.scope.get("extensions", {}).get(ABORT)
+    if abort is not None:
+        # Its writer is held up where it cannot see that; nobody who does not read would read a farewell either.
+        stream.when_too_slow(abort)
     return StreamingResponse(
         _written(stream, welcome),
         media_type="text/event-stream",
@@ -39,9 +44,9 @@ def _seen(request: Request) -> Seen | None:
 async def _written(stream: SessionStream, welcome: Welcome) -> AsyncIterator[str]:
     yield ": psi\nretry: 1000\n\n"  # at once, so that a client knows that it is through
     try:
-        async for frame in stream.frames():
+        async for frames in stream.batches():
             welcome.check()
-            yield _event(frame)
+            yield "".join(map(_event, frames))
     except (TooSlow, Gone, Unauthenticated):
         return
     finally:

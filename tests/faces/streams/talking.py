@@ -12,9 +12,10 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from psi.agents import AgentEvent, TextDelta, TurnContext
 from tests.faces.serving import Served
 
-__all__ = ["Talk", "talk"]
+__all__ = ["Talk", "Torrent", "talk"]
 
 _PATIENCE = 5  # seconds for what should be there at once
 
@@ -74,3 +75,14 @@ async def talk(served: Served, session: str, query: str = "", **more: Any) -> As
     more.setdefault("max_size", 1 << 24)
     async with connect(f"{served.ws_url}/ws/sessions/{session}{query}", **more) as socket:
         yield Talk(socket)
+
+
+class Torrent:
+    """An agent that says more than a socket holds, without a pause longer than others need to be served."""
+
+    async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+        for place in range(2_500):
+            yield TextDelta(f"{place} {'x' * 6_000}")
+            if place % 20 == 0:
+                await asyncio.sleep(0.001)
+        await turn.wait(1)

@@ -26,7 +26,7 @@ from psi.settings import Settings
 from psi.store import Credentials, SqliteStore
 from tests.benchmarks.streams import measure
 from tests.faces.serving import Served, serving
-from tests.faces.streams.talking import talk
+from tests.faces.streams.talking import Torrent, talk
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 20).decode()
 UNKNOWN = (4004, "no such session")
@@ -475,17 +475,6 @@ async def test_whoever_is_there_when_the_service_goes_hears_how_the_run_ended_an
             served.server.stop()
             assert (await one.next())["type"] == "error"  # interrupted
             assert (await one.closed())[0] == 1001
-
-
-class Torrent:
-    """An agent that says more than a socket holds, without a pause longer than others need to be served."""
-
-    async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
-        for place in range(2_500):
-            yield TextDelta(f"{place} {'x' * 6_000}")
-            if place % 20 == 0:
-                await asyncio.sleep(0.001)
-        await turn.wait(1)
 
 
 async def test_whoever_does_not_read_is_closed_with_4008_and_holds_up_nobody() -> None:

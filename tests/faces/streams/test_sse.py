@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from psi.engine.clock import settle
 from psi.settings import Settings
 from psi.store import Credentials
 from tests.faces.serving import Connection, Served, serving
-from tests.faces.streams.talking import talk
+from tests.faces.streams.talking import Torrent, talk
 
 _PATIENCE = 5
 
@@ -67,6 +67,21 @@ class Events:
             raise EOFError
         found = await reader.readexactly(size)
         await reader.readline()
+        return found
+
+    def pause(self) -> None:
+        """Read nothing from here on."""
+        self._connection.writer.transport.pause_reading()  # type: ignore[attr-defined]  # a socket's can
+
+    def resume(self) -> None:
+        self._connection.writer.transport.resume_reading()  # type: ignore[attr-defined]
+
+    async def until_cut(self) -> list[dict[str, Any]]:
+        """All that comes before the connection breaks."""
+        found = []
+        with suppress(OSError, EOFError):
+            while True:
+                found.append(await self.next())
         return found
 
     async def has_ended(self) -> bool:
@@ -165,6 +180,26 @@ async def test_whoever_goes_away_leaves_nothing_behind() -> None:
         async with asyncio.timeout(_PATIENCE):
             while bus._subscriptions:
                 await settle()
+
+
+async def test_whoever_does_not_read_is_cut_off_and_can_come_back_for_the_rest() -> None:
+    async with serving(agent=Torrent()) as served:
+        session = await served.session()
+        async with following(served, session) as deaf, talk(served, session) as one:
+            await deaf.next()
+            await one.next()
+            deaf.pause()
+            await one.say("go")
+            seen = [await one.next() for _ in range(2_501)]
+            async with asyncio.timeout(_PATIENCE):
+                while len(served.server.server_state.connections) > 1:  # the one that reads
+                    await asyncio.sleep(0.001)
+            deaf.resume()
+            some = await deaf.until_cut()
+            assert some == seen[: len(some)]
+            assert len(some) < len(seen)
+            async with following(served, session, last_event_id=deaf.last_id or "") as back:
+                assert [frame for frame in await back.until("replay_end") if "seq" in frame] == seen[len(some) :]
 
 
 async def test_a_session_that_is_deleted_and_a_service_that_goes_end_the_events() -> None:
