@@ -239,9 +239,11 @@ class Request:
                 level.answer_list = made.many
             return made.many(elements, self, up)
         out: list[Any] = []
-        self.budget -= len(elements)
         for place, element in enumerate(elements):
-            self.other(level, element, (up, place), out)
+            if isinstance(element, Mapping):
+                out.append(self.enter_one(level, element, (up, place)))
+            elif element is not None:
+                out.append(element)
         return out
 
     def other(self, level: Level, element: Any, up: Up, out: list[Any]) -> None:

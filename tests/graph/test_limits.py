@@ -131,6 +131,7 @@ async def test_a_timeout_is_a_number_above_zero(build: Build, value: Any) -> Non
         ("[:n2]", {"n": 1}, 1),
         ("[{:l [:n2]}]", {"l": [{"n": n} for n in range(20)]}, 21),
         ("[{:l [:n2]}]", {"l": [{"n": 1}, None, 5, {"n2": 2}, {"n": 1, "x": 2}, [{"n": 1}]]}, 4),
+        ("[{:l [:n2]}]", {"l": [None, {"n": 1}, 5, "x", []]}, 2),
         ("[{:l [:n2]}]", {"l": [5, {"n": 1}, {"n": 2}]}, 3),
         ("[{:l [:n2]}]", {"l": tuple({"n": n} for n in range(20))}, 21),
         ("[{:l [:n2]}]", {"l": frozenset(Map({"n": n}) for n in range(20))}, 21),
