@@ -16,7 +16,7 @@ PYTEST := $(RUN) pytest -n auto --maxprocesses 8
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help serve test test-all bench docs fmt lint types contracts unit clients pins clean
+.PHONY: help serve test test-all bench docs fmt lint types contracts unit clients browser pins clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ serve: $(BARE) ## start the service on 127.0.0.1:8420; with options: make serve 
 
 test: lint types contracts unit ## format, lint, types, room contracts, then all tests but the slow ones
 
-test-all: lint types contracts $(READY) $(CLIENTS) ## the same with the slow tests
+test-all: lint types contracts $(READY) $(CLIENTS) browser ## the same with the slow tests
 	$(PYTEST)
 
 bench: $(READY) ## measure; one alone: make bench ONLY=edn
@@ -49,10 +49,21 @@ types: $(READY) ## mypy, strict
 contracts: $(READY) ## which room may import which
 	$(VENV)/bin/lint-imports --no-logo
 
-unit: $(READY) $(CLIENTS) ## the tests alone, without the slow ones
+unit: $(READY) $(CLIENTS) browser ## the tests alone, without the slow ones
 	$(PYTEST) -m "not slow"
 
 clients: $(CLIENTS) ## fetch the npm client that tests use; without it those tests are skipped and say so
+
+# Never fails either. Only Debian and its kin are helped along, and only where nobody has to be asked for a password.
+browser: ## install Chromium for the browser tests where that is possible; without it those are skipped and say so
+	@if command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null; then :; \
+	elif command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then \
+	    echo "Installing Chromium for the browser tests"; \
+	    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; } >/dev/null 2>&1 \
+	        || echo "Chromium could not be installed: the browser tests will be skipped"; \
+	else \
+	    echo "Chromium is not installed: the browser tests will be skipped"; \
+	fi
 
 pins: ## resolve every dependency anew and write constraints.txt (use Python 3.11, the oldest we promise)
 	@$(find-python); rm -rf build/pins && "$$python" -m venv build/pins

@@ -193,7 +193,7 @@ async def test_whoever_does_not_read_is_cut_off_and_can_come_back_for_the_rest()
             seen = [await one.next() for _ in range(2_501)]
             async with asyncio.timeout(_PATIENCE):
                 while len(served.server.server_state.connections) > 1:  # the one that reads
-                    await asyncio.sleep(0.001)
+                    await settle()
             deaf.resume()
             some = await deaf.until_cut()
             assert some == seen[: len(some)]
