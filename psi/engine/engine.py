@@ -80,13 +80,17 @@ class Engine:
 
     async def load(self) -> None:
         """Take up what the store has kept. Turns that were under way when the last process ended get their closure."""
-        for turn in await self.store.unfinished():
-            await self._interrupted(turn)
-        for session in await self.store.sessions():
-            self.sessions.add(session)
+        kept = await self.store.sessions()
+        unfinished = await self.store.unfinished()
+        if unfinished:
+            places = {session.id: session.message_count for session in kept}
+            for turn in unfinished:
+                await self._interrupted(turn, places[turn.session])
+                places[turn.session] += 1
+            kept = await self.store.sessions()
+        self.sessions.take_up(kept)
 
-    async def _interrupted(self, turn: Turn) -> None:
-        place = len(await self.store.messages(turn.session))
+    async def _interrupted(self, turn: Turn, place: int) -> None:
         ended, said = turns.step(turn, turns.Interrupted(), now=self.clock.now())
         closure = tuple(each.message for each in said)
         await self.store.commit(AddMessages(turn.session, closure), SaveTurn(replace(ended, message_index=place)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from psi.core import session as machine
 from psi.core.clock import Clock
@@ -40,6 +40,10 @@ class Sessions(Mapping[str, Session]):
         if found is None:
             raise SessionNotFound(session_id)
         return found
+
+    def take_up(self, sessions: Iterable[Session]) -> None:
+        """Those that were there before. Nobody is told: to whoever listens, nothing has happened."""
+        self._all.update((session.id, session) for session in sessions)
 
     def add(self, session: Session) -> None:
         self._all[session.id] = session

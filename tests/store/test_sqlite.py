@@ -118,6 +118,8 @@ async def test_sessions_outlive_their_runtime_and_schedules_do_not(tmp_path: Pat
             "psi.scheduler/pending-count": 0,
             "psi.scheduler/schedules": [],
         }
+        with psi.watch(after=0) as events:
+            assert events.waiting() == []  # nobody has created it just now
         await psi.tool({"action": "session", "op": "close"}, session)
     async with Psi.open(tmp_path) as psi:
         assert (await psi.query("[:psi.system/session-count]"))["psi.system/session-count"] == 0
