@@ -73,10 +73,6 @@ class Document:
             return next(iter(self.operations.values())) if len(self.operations) == 1 else None
         return self.operations.get(name)
 
-    def flags(self, variables: Mapping[str, Any]) -> tuple[Any, ...]:
-        """What decides which fields are taken."""
-        return tuple(variables.get(name) for name in self.deciding)
-
     def is_a(self, kind: OperationType, name: str | None) -> bool:
         found = self.operation(name)
         return found is not None and found.operation is kind

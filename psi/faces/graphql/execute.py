@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from graphql import FieldNode, GraphQLError, GraphQLList, GraphQLObjectType, GraphQLOutputType
 from graphql.execution import Executor
+from graphql.execution.collect_fields import CollectedFields, collect_subfields
 from graphql.pyutils import Path
 
 from psi.edn import Keyword
@@ -22,9 +23,10 @@ from psi.faces.graphql.select import DEPARTURES, Chosen, Selection, careful, com
 from psi.faces.graphql.types import Ask, Entities, Entity, refused
 from psi.faces.wire import LARGEST, TooLarge
 
-__all__ = ["Compiled", "GraphExecutor"]
+__all__ = ["Compiled", "GraphExecutor", "SureExecutor"]
 
 _ITEMS: Final = Keyword("psi.graphql/items")
+_MOST_SELECTIONS: Final = 256  # of one document: each variable that decides something doubles what there may be
 
 
 class Compiled:
@@ -50,21 +52,52 @@ class Compiled:
         return self._attributes is not None and self._attributes <= seed.keys()
 
 
-class GraphExecutor(Executor[Any]):
-    """graphql-core's executor, with the graph in the place of resolvers.
+class SureExecutor(Executor[Any]):
+    """graphql-core's executor, which remembers what stands below a field by the ids of objects that it lets go: an
+    address that is used again finds what belongs to another field. Here it is remembered by the nodes of the document,
+    which stay as long as the execution."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._collected: dict[Any, CollectedFields] = {}
+
+    def collect_subfields(self, return_type: GraphQLObjectType, field_details_list: Any) -> CollectedFields:
+        key = (return_type.name, *(id(each.node) for each in field_details_list))
+        found = self._collected.get(key)
+        if found is None:
+            found = self._collected[key] = collect_subfields(
+                self.schema,
+                self.fragments,
+                self.variable_values,
+                self.operation,
+                return_type,
+                field_details_list,
+                self.hide_suggestions,
+            )
+        return found
+
+
+class GraphExecutor(SureExecutor):
+    """The same, with the graph in the place of resolvers.
 
     ``selections`` belongs to the document and outlives the execution: what was compiled for it is found there.
+    ``deciding``: the variables that @skip and @include look at.
     """
 
-    def __init__(self, *arguments: Any, selections: dict[Any, Compiled], flags: tuple[Any, ...], **more: Any) -> None:
+    def __init__(
+        self, *arguments: Any, selections: dict[Any, Compiled], deciding: tuple[str, ...], **more: Any
+    ) -> None:
         super().__init__(*arguments, **more)
         self._selections = selections
-        self._flags = flags
+        self._deciding = deciding
+        # As they are after their defaults and types have been looked at; a variable of the same name in another
+        # operation of the document may be of any kind, and decides nothing.
+        values = self.variable_values.coerced
+        self.flags = tuple(value if isinstance(value := values.get(name), bool) else None for name in deciding)
 
     def build_per_event_executor(self, payload: Any) -> GraphExecutor:
-        """A fresh executor for an event of a subscription. The library's own copies one, and all copies share what was
-        found out about fields, by the ids of objects that the next event does not have any more: that grows with every
-        address such an object was ever seen at, and an address that is used again finds what belongs to another."""
+        """A fresh executor for an event of a subscription: the library's own is a copy, and shares with all others what
+        it remembers."""
         return GraphExecutor(
             self.schema,
             self.fragment_definitions,
@@ -77,7 +110,7 @@ class GraphExecutor(Executor[Any]):
             self.type_resolver,
             self.subscribe_field_resolver,
             selections=self._selections,
-            flags=self._flags,
+            deciding=self._deciding,
         )
 
     def complete_object_value(
@@ -113,10 +146,13 @@ class GraphExecutor(Executor[Any]):
     def _compiled(self, kind: GraphQLObjectType, details: Any) -> Compiled:
         # The nodes are those of the cached document, so they are what they were; which of them count depends on the
         # variables that @skip and @include look at.
-        key = (kind.name, self._flags, *(id(each.node) for each in details))
+        key = (kind.name, self.flags, *(id(each.node) for each in details))
         found = self._selections.get(key)
         if found is None:
-            found = self._selections[key] = Compiled(self._selection(kind, details))
+            found = Compiled(self._selection(kind, details))
+            if len(self._selections) >= _MOST_SELECTIONS:
+                del self._selections[next(iter(self._selections))]
+            self._selections[key] = found
         return found
 
     def _selection(self, kind: GraphQLObjectType, details: Any) -> Selection:

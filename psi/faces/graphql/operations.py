@@ -136,9 +136,7 @@ class Operations:
         if isinstance(source, ExecutionResult):
             return source.errors or []
         assert isinstance(source, Events | Live)
-        document = prepared.document
-        flags = document.flags(prepared.asked.variables)
-        key = (document.text, prepared.asked.operation_name, flags, source.key, caller)
+        key = (prepared.document.text, prepared.asked.operation_name, executor.flags, source.key, caller)
         return Subscribed(key, source, executor)
 
     def _executor(
@@ -160,7 +158,7 @@ class Operations:
             raw_variable_values=dict(asked.variables),
             operation_name=asked.operation_name,
             selections=document.selections,
-            flags=document.flags(asked.variables),
+            deciding=document.deciding,
         )
         assert isinstance(made, GraphExecutor | list)
         return made

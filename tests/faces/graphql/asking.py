@@ -6,17 +6,30 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import strawberry
+from strawberry.schema.schema import StrawberryGraphQLCoreExecutionContext
+
 from psi import Psi
 from psi.core.commands import NOBODY, Caller
 from psi.engine import VirtualClock
+from psi.faces.graphql.execute import SureExecutor
 from psi.faces.graphql.operations import Asked, Operations, Prepared, Subscribed, errors, told
-from psi.faces.graphql.roots import SCHEMA
-from psi.faces.graphql.types import Ask
+from psi.faces.graphql.roots import Mutation, Query, Subscription
+from psi.faces.graphql.types import CONFIG, Ask
 from psi.graph import Operation
 from psi.settings import Settings
 from psi.store import Store
 
 __all__ = ["Asking", "asking"]
+
+
+class SureStock(SureExecutor, StrawberryGraphQLCoreExecutionContext):
+    """strawberry's own, made sure of what it remembers: what others are compared with must not be wrong by chance."""
+
+
+STOCK = strawberry.Schema(
+    query=Query, mutation=Mutation, subscription=Subscription, config=CONFIG, execution_context_class=SureStock
+)
 
 
 class Asking:
@@ -51,7 +64,7 @@ class Asking:
         """The same, executed by strawberry field by field."""
         service = self.psi.service
         ask = Ask(service, NOBODY, service.context(), None, self.settings.query_timeout, self.settings.max_entities)
-        result = await SCHEMA.execute(
+        result = await STOCK.execute(
             text, variable_values=dict(variables or {}), context_value=ask, operation_name=operation
         )
         if result.data is None and result.errors and all(each.path is None for each in result.errors):

@@ -230,3 +230,60 @@ async def test_selections_are_compiled_once_for_a_document() -> None:
         document = ask.operations._documents.get(text)
         assert not isinstance(document, list)
         assert len(document.selections) == 2
+
+
+async def test_no_field_gets_the_selection_of_another() -> None:
+    # A library that remembers selections by addresses mixes them up where something is awaited; one time in ten here.
+    async with asking() as ask:
+        session = await ask.session()
+        await ask.psi.tool({"action": "session", "op": "submit", "message": "/say x", "wait": True}, session)
+        for place in range(100):
+            text = (
+                f'{{ sessions {{ n{place}: sessionName }} session(id: "{session}") {{ o: owner }} '
+                "runs { session { p: phase } } }"
+            )
+            assert await ask.data(text) == {
+                "sessions": [{f"n{place}": "First"}],
+                "session": {"o": "local"},
+                "runs": [{"session": {"p": "IDLE"}}],
+            }
+
+
+async def test_a_variable_that_is_null_is_not_one_that_was_left_out() -> None:
+    text = "query($x: Boolean = true) { system { version @skip(if: $x) sessionCount } }"
+    async with asking() as ask:
+        for variables in ({}, {"x": None}, {"x": False}, {"x": True}, {"x": None}, {}):
+            assert await ask(text, variables) == await ask.stock(text, variables), variables
+
+
+async def test_each_operation_of_a_document_has_its_own_defaults() -> None:
+    text = (
+        "query A($x: Boolean = true) { ...F } query B($x: Boolean = false) { ...F } "
+        "fragment F on Query { system { version @skip(if: $x) sessionCount } }"
+    )
+    async with asking() as ask:
+        for operation in ("A", "B", "A"):
+            assert await ask(text, operation=operation) == await ask.stock(text, operation=operation)
+
+
+async def test_a_variable_of_the_same_name_decides_nothing_in_another_operation() -> None:
+    text = (
+        "query A($x: Boolean!) { system { version @skip(if: $x) sessionCount } } "
+        "query B($x: JSON!) { validateSessionConfig(config: $x) { valid } system { sessionCount } }"
+    )
+    async with asking() as ask:
+        found = await ask(text, {"x": {}}, operation="B")
+        assert found == {"data": {"validateSessionConfig": {"valid": True}, "system": {"sessionCount": 0}}}
+
+
+async def test_what_is_compiled_for_one_document_is_bounded() -> None:
+    names = [f"v{place}" for place in range(10)]
+    declared = ", ".join(f"${name}: Boolean!" for name in names)
+    chosen = " ".join(f"{name}: version @skip(if: ${name})" for name in names)
+    text = f"query({declared}) {{ system {{ sessionCount {chosen} }} }}"
+    async with asking() as ask:
+        for place in range(600):
+            await ask.data(text, {name: bool(place >> bit & 1) for bit, name in enumerate(names)})
+        document = ask.operations._documents.get(text)
+        assert not isinstance(document, list)
+        assert len(document.selections) <= 256
