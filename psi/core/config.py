@@ -37,20 +37,23 @@ __all__ = [
 THINKING_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh")
 BREAKPOINTS: Final = ("system", "tools")
 _LONGEST_NAME: Final = 200
+_WHOLE: Final = "a map, or an EDN string of one"
 _NAME: Final = re.compile(r"[^\W\d][\w.*+!?$%&=<>-]*(/[^\W\d][\w.*+!?$%&=<>-]*)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: where, what is accepted there, and what came."""
+    """One thing that is wrong: where, what is accepted there, what came, and what is the matter with that."""
 
     path: str
     expected: str
     got: str
+    matter: str = ""
 
     def __str__(self) -> str:
         where = f"{self.path}: " if self.path else ""
-        return f"{where}expected {self.expected}, got {self.got}"
+        matter = f", which {self.matter}" if self.matter else ""
+        return f"{where}expected {self.expected}, got {self.got}{matter}"
 
     def as_data(self) -> dict[str, Any]:
         return {"path": self.path, "expected": self.expected, "got": self.got, "message": str(self)}
@@ -148,9 +151,10 @@ def read_config(value: Any, *, tools: Collection[str], who: str = "scheduler") -
         try:
             value = loads(value)
         except ReadError as problem:
-            raise ConfigInvalid([Problem("", "a map, or an EDN string of one", str(problem))], (), who) from None
+            unread = Problem("", _WHOLE, shown(value), f"cannot be read: {problem}")
+            raise ConfigInvalid([unread], (), who) from None
     if not isinstance(value, Mapping):
-        raise ConfigInvalid([Problem("", "a map, or an EDN string of one", shown(value))], (), who)
+        raise ConfigInvalid([Problem("", _WHOLE, shown(value))], (), who)
     report = _Report(tools)
     read: dict[str, Any] = {}
     unsupported: list[str] = []
@@ -384,7 +388,8 @@ def _frozen(report: _Report, path: str, entries: dict[str, Any]) -> Map | None:
         frozen: Map = freeze(entries)
         hash(frozen)
     except (WriteError, TypeError) as problem:
-        report.problems.append(Problem(path, "values that EDN has, not nested too deep", str(problem)))
+        unwritten = f"cannot be written: {problem}"
+        report.problems.append(Problem(path, "values that EDN has, not nested too deep", "a map", unwritten))
         return None
     return frozen
 

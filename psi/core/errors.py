@@ -82,10 +82,12 @@ class ConfigInvalid(Invalid):
     what: ClassVar[str] = "session-config"
 
     def __init__(self, problems: Sequence[Problem], unsupported: Sequence[str], who: str = "scheduler") -> None:
+        # A schedule has it under `session-config`; to a session it is simply its `config`.
+        what = f"{who} session-config" if who == "scheduler" else f"{who} config"
         if unsupported:
-            message = f"{who} session-config contains unsupported keys"
+            message = f"{what} contains unsupported keys"
         else:
-            message = f"{who} session-config is invalid: {'; '.join(map(str, problems))}"
+            message = f"{what} is invalid: {'; '.join(map(str, problems))}"
         super().__init__(message)
         self.problems = tuple(problems)
         self.unsupported = tuple(unsupported)

@@ -332,7 +332,7 @@ def test_a_runtime_without_tools_says_so() -> None:
 def test_the_error_names_who_asked() -> None:
     with pytest.raises(ConfigInvalid) as caught:
         read_config({"session-name": ""}, tools=(), who="session create")
-    assert str(caught.value) == f'session create session-config is invalid: session-name: expected {NAME}, got ""'
+    assert str(caught.value) == f'session create config is invalid: session-name: expected {NAME}, got ""'
 
 
 def test_all_problems_are_told_together() -> None:
@@ -399,17 +399,28 @@ def test_unsupported_keys_do_not_hide_the_other_problems() -> None:
         (Keyword("a"), ":a"),
         ("[]", "[]"),
         ("nil", "nil"),
-        ("", "line 1, column 1: expected a value, found the end of the text"),
-        (
-            "{:a",
-            "line 1, column 4: expected }, found the end of the text; the { opened at line 1, column 1 is not closed",
-        ),
     ],
 )
 def test_what_is_no_map_is_refused(value: Any, got: str) -> None:
     (problem,) = refusal(value).problems
     assert problem.expected == "a map, or an EDN string of one"
     assert problem.got == got
+
+
+def test_a_text_that_cannot_be_read_is_shown_and_then_what_the_reader_says() -> None:
+    (problem,) = refusal("{:a").problems
+    assert problem.got == '"{:a"'
+    assert str(problem) == (
+        'expected a map, or an EDN string of one, got "{:a", which cannot be read: line 1, column 4: expected }, '
+        "found the end of the text; the { opened at line 1, column 1 is not closed"
+    )
+    assert problem.as_data()["message"] == str(problem)
+
+
+def test_a_map_that_edn_cannot_write_is_told_apart_from_what_the_writer_says() -> None:
+    (problem,) = refusal({"skills": [{"name": "git", "by": object}]}).problems
+    assert (problem.path, problem.got) == ("skills[0]", "a map")
+    assert ", got a map, which cannot be written: " in str(problem)
 
 
 def test_the_facts_of_an_error_can_be_sent_as_edn_and_as_json() -> None:

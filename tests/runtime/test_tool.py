@@ -426,7 +426,7 @@ async def test_a_session_config_is_checked_at_creation_with_all_its_problems() -
             "preloaded-messages[0].role",
             "model",
         ]
-        assert error["message"].startswith("session session-config is invalid: thinking-level: expected one of ")
+        assert error["message"].startswith("session config is invalid: thinking-level: expected one of ")
 
 
 async def test_a_fault_in_an_operation_is_an_error_without_a_stack_trace() -> None:
