@@ -20,13 +20,13 @@ __all__ = ["Channels", "Follower"]
 
 log = logging.getLogger("psi.graphql")
 
-_ENDED: Final = None
+_MOST_BYTES: Final = 8 << 20  # that wait for one follower; characters, to be exact
 
 
 class Follower:
     """One subscriber's end of a channel. ``ready`` is called when there is something to take."""
 
-    __slots__ = ("_channel", "_limit", "_ready", "_since", "_waiting", "backlog", "done", "missed", "payload")
+    __slots__ = ("_bytes", "_channel", "_limit", "_ready", "_since", "_waiting", "backlog", "done", "missed", "payload")
 
     def __init__(self, subscribed: Subscribed, limit: int, ready: Callable[[], None]) -> None:
         self.payload = subscribed.payload
@@ -37,6 +37,7 @@ class Follower:
         self._limit = limit
         self._ready = ready
         self._waiting: deque[str] = deque()
+        self._bytes = 0
         self._channel: _Channel | None = None
 
     def __len__(self) -> int:
@@ -50,8 +51,10 @@ class Follower:
         if seq is not None and seq <= self._since:
             return
         self.missed += missed
-        if len(self._waiting) >= self._limit:
-            self._waiting.popleft()
+        self._bytes += len(text)
+        # The newest may be as large as it is: whatever else there was, it is what counts.
+        while self._waiting and (len(self._waiting) >= self._limit or self._bytes > _MOST_BYTES):
+            self._bytes -= len(self._waiting.popleft())
             self.missed += 1
         self._waiting.append(text)
         self._ready()
@@ -63,7 +66,9 @@ class Follower:
     def take(self) -> tuple[str, int]:
         """The next payload, and how many before it were lost."""
         missed, self.missed = self.missed, 0
-        return self._waiting.popleft(), missed
+        text = self._waiting.popleft()
+        self._bytes -= len(text)
+        return text, missed
 
     def leave(self) -> None:
         if self._channel is not None:

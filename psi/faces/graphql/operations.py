@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 from graphql import ExecutionResult, GraphQLError, OperationType, create_source_event_stream
 
+from psi.core.clock import Clock
 from psi.core.commands import Caller
 from psi.engine import Reader
 from psi.errors import PsiError
@@ -103,6 +104,10 @@ class Operations:
         self._settings = settings
         self._schema = SCHEMA._schema  # what strawberry has made for graphql-core
         self._documents = Documents(self._schema, depth=settings.query_depth, cost=settings.query_cost)
+
+    @property
+    def clock(self) -> Clock:
+        return self._service.clock
 
     def prepare(self, asked: Asked) -> Prepared | list[GraphQLError]:
         """The request with its document, or what is wrong with that."""

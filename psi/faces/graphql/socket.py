@@ -6,7 +6,7 @@
 4406 another subprotocol
 
 One task reads; one writes, and takes turns between the subscriptions that have something to say. A client that does not
-read holds up its own writer and nobody else.
+read holds up its own writer and nobody else; and while too much waits for it, nothing more is taken from it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, Final
 
-import orjson
 from graphql import OperationType
 from starlette.websockets import WebSocketDisconnect
 
@@ -30,6 +29,8 @@ from psi.faces.graphql.operations import Asked, BadRequest, Operations, Subscrib
 from psi.faces.metrics import Metrics
 from psi.faces.rates import Rates
 from psi.faces.sockets import Closed, Line
+from psi.faces.welcome import Welcome
+from psi.faces.wire import Unreadable, read_json
 from psi.settings import Settings
 
 __all__ = ["PROTOCOL", "Connection"]
@@ -37,6 +38,10 @@ __all__ = ["PROTOCOL", "Connection"]
 log = logging.getLogger("psi.graphql")
 
 PROTOCOL: Final = "graphql-transport-ws"
+
+_AT_ONCE: Final = 4  # queries and mutations of one connection that are executed side by side
+_MOST_UNSENT: Final = 1 << 20  # characters that may wait to be sent before nothing more is read
+_MOST_ANSWERS: Final = 1_000
 
 
 class _Stream:
@@ -76,6 +81,11 @@ class Connection:
         self._initialised = False
         self._streams: dict[str, _Stream] = {}
         self._direct: deque[str] = deque()  # answers that belong to no subscription
+        self._unsent = 0  # characters of them
+        self._room = asyncio.Event()  # for more of them
+        self._room.set()
+        self._running = asyncio.Semaphore(_AT_ONCE)
+        self._welcome = Welcome(auth, self._identity, operations.clock)
         self._ready: deque[_Stream] = deque()
         self._sleeping: asyncio.Future[None] | None = None  # the writer, while it has nothing to do
 
@@ -88,7 +98,8 @@ class Connection:
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks
-                work = [tasks.create_task(each) for each in (self._read(), self._write(), self._watch())]
+                guard = self._line.look_after(self._auth, lambda: self._identity, 4403)
+                work = [tasks.create_task(each) for each in (self._read(), self._write(), self._watch(), guard)]
                 closed = await self._line.ended
                 for each in work:
                     each.cancel()
@@ -104,6 +115,7 @@ class Connection:
     async def _read(self) -> None:
         try:
             while True:
+                await self._room.wait()
                 message = await self._socket.receive()
                 if message["type"] != "websocket.receive":
                     self._line.lost()
@@ -149,6 +161,7 @@ class Connection:
                 self._identity = self._auth.identify_token(token, client)
             if self._identity is None or "read" not in self._identity.scopes:
                 raise Closed(4403, "Forbidden")
+            self._welcome.identity = self._identity
         except Unauthenticated:
             raise Closed(4403, "Forbidden") from None
         session = payload.get("Psi-Session", payload.get("psi-session"))
@@ -197,7 +210,9 @@ class Connection:
                 self._fail(stream, errors(prepared))
                 return
             if prepared.kind is not OperationType.SUBSCRIPTION:
-                self._next(stream, written(await self._operations.run(prepared, caller)).decode())
+                async with self._running:
+                    await self._room.wait()
+                    self._next(stream, written(await self._operations.run(prepared, caller)).decode())
                 self._complete(stream)
                 return
             subscribed = await self._operations.subscribe(prepared, caller)
@@ -223,6 +238,7 @@ class Connection:
             # Taken together now: what is lost from here on belongs to a later message.
             missed, follower.missed = (follower.missed, 0) if follower.backlog else (0, follower.missed)
             for told in follower.backlog:
+                await self._room.wait()
                 self._next(stream, await follower.payload(told.value), missed)
                 missed = 0
         except BaseException:
@@ -250,8 +266,21 @@ class Connection:
     # -- writing
 
     def _send(self, message: Mapping[str, Any]) -> None:
-        self._direct.append(orjson.dumps(message).decode())
+        self._put(written(message).decode())
+
+    def _put(self, text: str) -> None:
+        self._direct.append(text)
+        self._unsent += len(text)
+        if self._unsent > _MOST_UNSENT or len(self._direct) > _MOST_ANSWERS:
+            self._room.clear()
         self._wake()
+
+    def _first(self) -> str:
+        text = self._direct.popleft()
+        self._unsent -= len(text)
+        if self._unsent <= _MOST_UNSENT // 2 and len(self._direct) <= _MOST_ANSWERS // 2:
+            self._room.set()
+        return text
 
     def _wake(self) -> None:
         # A bare future and no Event, because this is done for every message to every subscriber.
@@ -261,8 +290,7 @@ class Connection:
 
     def _next(self, stream: _Stream, payload: str, missed: int = 0) -> None:
         if self._streams.get(stream.name) is stream:
-            self._direct.append(_framed(stream, payload, missed))
-            self._wake()
+            self._put(_framed(stream, payload, missed))
 
     def _complete(self, stream: _Stream) -> None:
         if self._streams.pop(stream.name, None) is stream:
@@ -279,8 +307,9 @@ class Connection:
         try:
             while True:
                 while self._direct or self._ready:
+                    self._welcome.check()
                     if self._direct:
-                        await send({"type": "websocket.send", "text": self._direct.popleft()})
+                        await send({"type": "websocket.send", "text": self._first()})
                         continue
                     stream = self._ready.popleft()
                     follower = stream.follower
@@ -297,25 +326,25 @@ class Connection:
                         self._send({"id": stream.name, "type": "complete"})
                 self._sleeping = sleeping = loop.create_future()
                 await sleeping
+        except Unauthenticated:
+            self._line.end(4403, "these credentials count no more")
         except (RuntimeError, WebSocketDisconnect, OSError):
             self._line.lost()
 
     # -- watching
 
     async def _watch(self) -> None:
-        """Connections that never begin are closed, and those whose credentials end while they are open."""
+        """Connections that never begin are closed."""
         await asyncio.sleep(self._settings.init_timeout)
         if not self._initialised:
             self._line.end(4408, "Connection initialisation timeout")
-            return
-        await self._line.look_after(self._auth, lambda: self._identity, 4403)
 
 
 def _message(text: str | None) -> Mapping[str, Any]:
     try:
-        found = json.loads(text or "")
-    except (ValueError, RecursionError):
-        raise Closed(4400, "Messages are JSON objects, as text") from None
+        found = read_json(text or "", "the message")
+    except Unreadable as wrong:
+        raise Closed(4400, wrong.message[:120]) from None
     if not isinstance(found, Mapping):
         raise Closed(4400, "Messages are JSON objects")
     return found

@@ -23,11 +23,13 @@ from psi.core.errors import SessionNotFound
 from psi.core.identity import Identity
 from psi.errors import PsiError
 from psi.faces.auth import COOKIE, Auth, Unauthenticated
+from psi.faces.guard import TooManyRequests
 from psi.faces.inputs import read_input
+from psi.faces.rates import Rates
 from psi.faces.sockets import GOING_AWAY, LARGEST, RAW, Closed, Line, text_head
 from psi.faces.streams.stream import Frame, Gone, Seen, SessionStream, Texts, TooSlow
-from psi.faces.streams.welcome import Welcome
 from psi.faces.uploads import Uploads
+from psi.faces.welcome import Welcome
 from psi.faces.wire import Unreadable, off_loop, read_json
 from psi.service import Service
 from psi.settings import Settings
@@ -182,6 +184,12 @@ class Connection:
             self._line.lost()
 
     async def _take(self, text: str, identity: Identity, stream: SessionStream) -> None:
+        rates: Rates | None = self._socket.scope.get("psi.rates")
+        wait = rates.take(identity.client) if rates is not None else 0.0
+        if wait:
+            refused = TooManyRequests(wait)
+            await self._error(refused.message, refused.code)
+            return
         try:
             message = await off_loop(len(text), _object, text)
         except Unreadable as wrong:

@@ -11,7 +11,7 @@ from psi.core.commands import Caller
 from psi.faces.auth import Auth, Unauthenticated
 from psi.faces.sockets import ABORT
 from psi.faces.streams.stream import Frame, Gone, Seen, SessionStream, Texts, TooSlow
-from psi.faces.streams.welcome import Welcome
+from psi.faces.welcome import Welcome
 from psi.service import Service
 
 __all__ = ["events"]

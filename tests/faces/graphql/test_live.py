@@ -248,6 +248,20 @@ async def test_a_slow_follower_is_bounded_and_told_what_it_missed() -> None:
         assert len(taken(quick)) == 10
 
 
+async def test_a_follower_of_large_answers_is_bounded_by_their_size() -> None:
+    async with following() as here:
+        session = await here.ask.session()
+        slow = await here.follow(
+            "subscription($s: ID) { scheduleChanged(sessionId: $s) { message } }", {"s": session}, limit=100
+        )
+        for _ in range(12):
+            await here.ask.schedule(session, message="x" * 1_000_000, delay_ms=60_000)
+        await here.pass_time(0)
+        found = taken(slow)
+        assert len(found) == 8
+        assert found[0][1] == 4
+
+
 EVENTS = "subscription($s: ID, $after: Long) { sessionEvents(sessionId: $s, after: $after) { seq type } }"
 
 

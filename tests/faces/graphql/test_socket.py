@@ -4,7 +4,9 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from websockets.typing import Subprotocol
 from psi.core.commands import Caller, CancelSchedule, CreateSchedule
 from psi.faces.server import uvicorn_config
 from psi.settings import Settings
+from psi.store import Credentials
 from tests.faces.serving import Served, serving
 
 PROTOCOL = Subprotocol("graphql-transport-ws")
@@ -42,6 +45,14 @@ class Client:
     async def _forever(self) -> None:
         while True:
             await self.socket.recv()
+
+    async def heard(self) -> list[dict[str, Any]]:
+        """All that comes before the connection ends."""
+        found = []
+        with suppress(ConnectionClosed):
+            while True:
+                found.append(await self.receive())
+        return found
 
     async def closed(self) -> tuple[int, str]:
         async with asyncio.timeout(5):
@@ -73,6 +84,9 @@ SUBSCRIBE = {"id": "1", "type": "subscribe", "payload": {"query": "subscription 
         ([{"type": "nothing"}], 4400),
         ([{}], 4400),
         ([b"\x00binary"], 4400),
+        (['{"type": "ping", "type": "ping"}'], 4400),
+        (['{"type": "ping", "payload": {"x": NaN}}'], 4400),
+        (['{"type": "ping", "payload": {"x": "\\ud800"}}'], 4400),
         ([{"type": "connection_init", "payload": 5}], 4400),
         ([INIT, {"type": "subscribe", "payload": {"query": "{ system { version } }"}}], 4400),
         ([INIT, {"id": "1", "type": "subscribe"}], 4400),
@@ -332,3 +346,44 @@ async def test_a_number_below_nought_is_none_of_an_event() -> None:
         await talking.begin()
         await talking.subscribe("subscription { sessionEvents(after: -5) { seq } }")
         assert "0 or more" in (await talking.receive())["payload"][0]["message"]
+
+
+async def test_whoever_asks_without_reading_is_not_listened_to_until_they_read() -> None:
+    async with serving() as served, client(served) as talking:
+        ping = json.dumps({"type": "ping", "payload": {"x": "a" * 100_000}})
+        talking.socket.transport.pause_reading()
+        sent = 0
+        with suppress(TimeoutError):
+            while sent < 2_000:
+                async with asyncio.timeout(0.5):
+                    await talking.socket.send(ping)
+                    sent += 1
+        assert sent < 1_000  # 100 MB, which nobody has room for
+        talking.socket.transport.resume_reading()
+        for _ in range(sent):
+            assert (await talking.receive())["type"] == "pong"
+
+
+async def test_numbers_beyond_64_bits_are_sent_back_as_they_came() -> None:
+    async with serving() as served, client(served) as talking:
+        await talking.send({"type": "ping", "payload": {"n": 10**30}})
+        assert await talking.receive() == {"type": "pong", "payload": {"n": 10**30}}
+
+
+async def test_a_token_that_was_revoked_is_told_nothing_more(tmp_path: Path) -> None:
+    with Credentials.open(tmp_path) as credentials:
+        now = datetime.now(UTC)
+        own, other = (credentials.create_token(now=now, scopes=["write"], user="ada") for _ in range(2))
+        async with serving(Settings(auth=True), credentials=credentials, token=other.text) as served:
+            session = await served.session()
+            async with client(served) as talking:
+                await talking.begin({"token": own.text})
+                await talking.subscribe("subscription { sessionEvents { type } }")
+                await talking.send({"type": "ping"})
+                assert await talking.receive() == {"type": "pong"}
+                credentials.revoke(own.token.id, now=now)
+                await served.clock.advance(2)
+                act, caller = served.psi.service.act, Caller(session)
+                await act(CreateSchedule(kind="message", message="secret", delay_ms=60_000), caller)
+                assert await talking.heard() == []
+                assert await talking.closed() == (4403, "these credentials count no more")

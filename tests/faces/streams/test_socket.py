@@ -508,6 +508,22 @@ async def _all(client: Any) -> list[dict[str, Any]]:
         return found
 
 
+async def test_frames_count_as_requests_do() -> None:
+    async with serving(Settings(rate=0.001, burst=5)) as served:
+        session = await served.session()
+        async with talk(served, session) as one:
+            await one.next()
+            codes = []
+            for _ in range(6):
+                await one.send({"type": "nothing"})
+                codes.append((await one.next())["code"])
+            assert codes[0] == "ws/unknown-type"
+            assert codes[-1] == "http/too-many-requests"
+            await one.say("hello")
+            assert (await one.next())["type"] == "error"
+        assert served.psi.service.find(session).message_count == 0
+
+
 # -- over the wire
 
 
