@@ -33,7 +33,7 @@ from psi.engine.bus import Bus
 from psi.engine.ids import NewId
 from psi.engine.runlog import Opened, RunLog
 from psi.engine.sessions import Sessions
-from psi.store import AddMessages, SaveTurn, Store
+from psi.store import AddMessages, Change, SaveTurn, Store
 
 __all__ = ["Run", "Runs"]
 
@@ -41,6 +41,10 @@ log = logging.getLogger("psi.runs")
 
 # How long an agent that was asked to stop may take to do so by itself.
 _GRACE: Final = 2.0
+
+# Seconds until a closure that could not be saved is tried again: first so many, then twice as many each time.
+_AGAIN: Final = 0.25
+_AT_MOST_AGAIN: Final = 5.0
 
 # Events after which an agent lets others go on, if it does not do so by itself.
 _TURNS: Final = 64
@@ -63,6 +67,7 @@ class Run:
     tool_calls: int = 0
     final: FinalAnswer | None = None
     task: asyncio.Task[None] | None = None
+    is_saved: bool = False  # its input
     last_call: Alarm | None = None
 
     @property
@@ -97,6 +102,7 @@ class Runs:
         self._tools = tools
         self._new_id = new_id
         self._active: dict[str, Run] = {}
+        self._retrying: set[asyncio.Event] = set()  # closures that wait for the store to take them
         self._closed = False
 
     def __len__(self) -> int:
@@ -141,9 +147,15 @@ class Runs:
             return False
         if not run.stop.is_set():
             run.stop.set()
-            tick = self._clock.now().tick + round(_GRACE * SECOND)
-            run.last_call = self._clock.wake(tick, lambda: _cancel(run))
+            if run.is_saved:
+                self._call_last(run)
         return True
+
+    def _call_last(self, run: Run) -> None:
+        """An agent that does not stop by itself is made to. Not while its input is being saved: there is no agent yet,
+        and whoever waits for a disk is not made faster by being cut off."""
+        tick = self._clock.now().tick + round(_GRACE * SECOND)
+        run.last_call = self._clock.wake(tick, lambda: _cancel(run))
 
     async def left(self, run_id: str) -> None:
         """Until a run that was asked to stop has left its session. Not for longer than an agent may take to do so: one
@@ -157,6 +169,8 @@ class Runs:
         self._closed = True
         for run_id in list(self._active):
             self.stop(run_id)
+        for each in self._retrying:
+            each.set()  # one more time, and then no more
         waiting = [run.task for run in self._active.values() if run.task is not None]
         if waiting:
             _, late = await asyncio.wait(waiting, timeout=grace)
@@ -174,6 +188,15 @@ class Runs:
             self._end(run, RunRefused(run.id, messages=1))
             run.told(error)
             return
+        except (
+            asyncio.CancelledError
+        ):  # psi closes, and cannot wait any longer; if it was saved, the next start sees it
+            self._end(run, RunRefused(run.id, messages=1))
+            run.told(RuntimeClosed())
+            raise
+        run.is_saved = True
+        if run.stop.is_set():
+            self._call_last(run)
         self._bus.publish("run-started", run.session, run.turn.started_at, run.turn)
         self._tell(run, Opened(run.turn, run.message))
         run.told(None)
@@ -183,11 +206,7 @@ class Runs:
         turn, said = turns.step(run.turn, ending, now=self._clock.now())
         turn = replace(turn, message_index=self._sessions.find(run.session).message_count)
         messages = tuple(each.message for each in said)
-        try:
-            await self._store.commit(AddMessages(run.session, messages), SaveTurn(turn))
-        except Exception:
-            # The turn stays open in the store, for whoever opens it next to see and to close.
-            log.exception("the closure of a run could not be saved", extra={"run": run.id, "session": run.session})
+        if not await self._save(run, AddMessages(run.session, messages), SaveTurn(turn)):
             messages = ()
         run.turn = turn
         self._tell(run, turn)
@@ -196,6 +215,30 @@ class Runs:
         self._end(run, RunEnded(run.id, messages=len(messages)))
         if not run.finished.done():  # somebody who waited for it may have been cancelled, and it with them
             run.finished.set_result(turn)
+
+    async def _save(self, run: Run, *changes: Change) -> bool:
+        """Save a closure, however often that takes: what was said must not be lost, and nobody may be told of an end
+        that the history does not have. False only where psi closes first; then the turn stays open in the store, and
+        the next start closes it."""
+        wait = _AGAIN
+        while True:
+            try:
+                await self._store.commit(*changes)
+            except Exception:
+                log.exception("a closure could not be saved yet", extra={"run": run.id, "session": run.session})
+                if self._closed:
+                    return False
+            else:
+                return True
+            over = asyncio.Event()
+            alarm = self._clock.wake(self._clock.now().tick + round(wait * SECOND), over.set)
+            self._retrying.add(over)
+            try:
+                await over.wait()
+            finally:
+                self._retrying.discard(over)
+                alarm.cancel()
+            wait = min(2 * wait, _AT_MOST_AGAIN)
 
     def _end(self, run: Run, event: RunEnded | RunRefused) -> None:
         del self._active[run.id]

@@ -7,6 +7,7 @@ import pytest
 
 from psi import Psi
 from psi.agents import AgentEvent, FinalAnswer, TextDelta, TurnContext
+from psi.core.turn import State
 from psi.engine import VirtualClock
 from psi.engine.clock import settle
 from psi.store import Change, DeleteSession, MemoryStore
@@ -309,10 +310,12 @@ async def test_a_run_that_is_stopped_before_its_agent_begins_asks_no_agent() -> 
             psi.tool({"action": "session", "op": "submit", "message": "go", "wait": True}, session)
         )
         await settle()
-        stopped = await psi.tool({"action": "session", "op": "stop"}, session)
-        assert stopped["psi-tool/session"]["stopped?"] is True
+        stopping = asyncio.create_task(psi.tool({"action": "session", "op": "stop"}, session))
+        # Longer than an agent may take to stop: it is the store that is waited for, and that cannot be cut off.
+        await clock.advance(10)
         store.slow = False
         store.go.set()
+        assert (await stopping)["psi-tool/session"]["stopped?"] is True
         run = (await submitting)["psi-tool/session"]["run"]
         assert run["state"] == "stopped"
         assert agent.asked == []
@@ -322,3 +325,52 @@ async def test_a_run_that_is_stopped_before_its_agent_begins_asks_no_agent() -> 
         await settle()
         agent.let_go(session)
         assert (await again)["psi-tool/session"]["run"]["answer"] == "done: next"
+
+
+async def test_a_closure_that_cannot_be_saved_is_tried_until_it_is() -> None:
+    class Full(MemoryStore):
+        is_full = False
+        refused = 0
+
+        async def commit(self, *changes: Change) -> None:
+            if self.is_full:
+                self.refused += 1
+                raise OSError("the disk is full")
+            await super().commit(*changes)
+
+    store = Full()
+    async with world(store=store) as here:
+        session = await here.session()
+        with here.psi.watch(session) as events:
+            await here.submit(session, "/say first\n/wait 1s\n/say end")
+            store.is_full = True
+            await here.clock.advance(60)
+            assert store.refused > 10
+            assert await here.phase(session) == "streaming"  # nobody was told of an end
+            assert "run-finished" not in [event.type for event in events.waiting()]
+            assert (await here.error({"action": "session", "op": "submit", "message": "x"}, session))["class"] == (
+                "SessionBusy"
+            )
+            store.is_full = False
+            await here.clock.advance(10)
+            assert "run-finished" in [event.type for event in events.waiting()]
+        assert (await here.history(session))[-1] == ("assistant", "first\nend")
+        assert await here.phase(session) == "idle"
+
+
+async def test_a_closure_that_cannot_be_saved_does_not_keep_psi_from_closing() -> None:
+    class Full(MemoryStore):
+        is_full = False
+
+        async def commit(self, *changes: Change) -> None:
+            if self.is_full:
+                raise OSError("the disk is full")
+            await super().commit(*changes)
+
+    store = Full()
+    async with world(store=store) as here:
+        session = await here.session()
+        await here.submit(session, "/wait 1s\n/say end")
+        store.is_full = True
+        await here.clock.advance(30)
+    assert [turn.state for turn in await store.unfinished()] == [State.RUNNING]
