@@ -62,6 +62,7 @@ class Turn:
     max_context_tokens: int = 0
     token_count: int = 0
     tool_call_count: int = 0
+    event_count: int = 0  # how many events it told, its end among them; 0 where nobody lived to count
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -80,7 +81,6 @@ class Answered:
     context_tokens: int = 0
     max_context_tokens: int = 0
     token_count: int = 0
-    tool_call_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +130,8 @@ def step(turn: Turn, event: Event, *, now: Moment) -> tuple[Turn, tuple[Say, ...
     if turn.state is not State.RUNNING:
         raise Conflict(f"run {turn.id} has ended already: {turn.state.value}", run_id=turn.id)
     match event:
-        case Answered(text, context, most, tokens, tools):
-            counted = replace(
-                turn, context_tokens=context, max_context_tokens=most, token_count=tokens, tool_call_count=tools
-            )
+        case Answered(text, context, most, tokens):
+            counted = replace(turn, context_tokens=context, max_context_tokens=most, token_count=tokens)
             if text.strip():
                 return _ended(counted, State.OK, text, now)
             return _ended(counted, State.EMPTY, "This turn ended without a result.", now)

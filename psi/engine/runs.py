@@ -203,8 +203,13 @@ class Runs:
         ending = await self._drive(run)
         if run.last_call is not None:
             run.last_call.cancel()  # the closure must not be cut off
-        turn, said = turns.step(run.turn, ending, now=self._clock.now())
-        turn = replace(turn, message_index=self._sessions.find(run.session).message_count)
+        counted = replace(
+            run.turn,
+            message_index=self._sessions.find(run.session).message_count,
+            tool_call_count=run.tool_calls,
+            event_count=run.log.last + 1,  # the end, too
+        )
+        turn, said = turns.step(counted, ending, now=self._clock.now())
         messages = tuple(each.message for each in said)
         if not await self._save(run, AddMessages(run.session, messages), SaveTurn(turn)):
             messages = ()
@@ -273,9 +278,7 @@ class Runs:
             text = "".join(run.text)
             return turns.Interrupted(text) if self._closed else turns.Stopped(text)
         final = run.final or FinalAnswer("".join(run.text))
-        return turns.Answered(
-            final.content, final.context_tokens, final.max_context_tokens, final.token_count, run.tool_calls
-        )
+        return turns.Answered(final.content, final.context_tokens, final.max_context_tokens, final.token_count)
 
     def _take(self, run: Run, event: AgentEvent) -> None:
         if not isinstance(event, AgentEvent):

@@ -80,15 +80,16 @@ def test_a_turn_that_has_ended_never_ends_again(
 
 @pytest.mark.parametrize(("text", "state"), [("Done.", State.OK), ("", State.EMPTY)])
 def test_what_an_answer_cost_is_kept_in_the_turn(text: str, state: State) -> None:
-    answered = Answered(text, context_tokens=11, max_context_tokens=200, token_count=33, tool_call_count=4)
+    answered = Answered(text, context_tokens=11, max_context_tokens=200, token_count=33)
     after, _ = step(RUNNING, answered, now=NOW)
     assert after.state is state
-    assert (after.context_tokens, after.max_context_tokens, after.token_count, after.tool_call_count) == (
-        11,
-        200,
-        33,
-        4,
-    )
+    assert (after.context_tokens, after.max_context_tokens, after.token_count) == (11, 200, 33)
+
+
+@pytest.mark.parametrize("event", [Answered("Done."), Stopped(""), LimitReached("", 25), Failed("", "E", "e")])
+def test_what_was_counted_while_it_ran_stays_however_it_ended(event: Event) -> None:
+    after, _ = step(replace(RUNNING, tool_call_count=4, event_count=9), event, now=NOW)
+    assert (after.tool_call_count, after.event_count) == (4, 9)
 
 
 def test_what_went_wrong_stands_in_the_turn_and_not_in_the_history() -> None:

@@ -374,3 +374,14 @@ async def test_a_closure_that_cannot_be_saved_does_not_keep_psi_from_closing() -
         store.is_full = True
         await here.clock.advance(30)
     assert [turn.state for turn in await store.unfinished()] == [State.RUNNING]
+
+
+@pytest.mark.parametrize("end", ["/say done", "/loop", "/fail x", "/empty"])
+async def test_the_tools_of_a_turn_are_counted_however_it_ends(end: str) -> None:
+    async with world() as here:
+        session = await here.session()
+        await here.submit(session, f"/tool nope {{}}\n{end}", wait=True)
+        (run,) = (await here.ask(session, "[{:psi.agent-session/runs [:psi.run/tool-call-count]}]"))[
+            "psi.agent-session/runs"
+        ]
+        assert run == {"psi.run/tool-call-count": 1}

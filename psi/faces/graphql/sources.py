@@ -9,6 +9,7 @@ from inspect import isawaitable
 from typing import Any, NamedTuple
 
 from psi.core.errors import NotFound
+from psi.core.turn import Turn
 from psi.engine import Event as Happened
 from psi.engine import Reader, RunEvent, Subscription
 from psi.faces.graphql.types import Ask
@@ -120,29 +121,34 @@ def session_events(
 async def run_events(ask: Ask, run_id: str, after: int, told: Callable[[RunEvent], Any]) -> Events:
     """What a run tells, from its beginning or behind a number. It ends with the run."""
     service, caller = ask.service, ask.caller
-    if service.run(run_id, caller) is None:
+    # Held from here on: it may end before somebody listens, and then it is the one who still knows what it told.
+    run = service.run(run_id, caller)
+    if run is None:
         turn = await ask.context.run(run_id)
         if turn is None:
             raise NotFound("run not found", run_id=run_id)
-        # The run has ended and what it told is gone; how it ended is on record.
-        ended = RunEvent(run_id, after + 1, turn)
-        return Events(
-            ("ended run", run_id, after), _nothing, lambda: Backlog([Told(after + 1, told(ended))], after + 1)
-        )
+        return Events(("ended run", run_id, after), _nothing, lambda: _ended(turn, after, told))
 
     def backlog() -> Backlog:
-        run = service.run(run_id, caller)
-        if run is None:
-            return Backlog(since=after)
         kept, missed = run.log.after(after)
         found = [Told(each.seq, told(each)) for each in kept]
         return Backlog(found, max(after, found[-1].seq if found else 0), missed)
 
     def follow() -> AsyncIterator[Told]:
-        run = service.run(run_id, caller)
-        return _nothing() if run is None else _run(service.watch(run.session, caller, limit=20_000), run_id, told)
+        if service.run(run_id, caller) is None:
+            return _nothing()
+        return _run(service.watch(run.session, caller, limit=20_000), run_id, told)
 
     return Events(("run", run_id), follow, backlog)
+
+
+def _ended(turn: Turn, after: int, told: Callable[[RunEvent], Any]) -> Backlog:
+    """What can still be told of a run that has ended: how, which is on record. What it said before that is gone."""
+    last = turn.event_count or after + 1  # nobody lived to count: at least the end is missing
+    if after >= last:
+        return Backlog(since=after)
+    missed = last - after - 1 if turn.event_count else 1
+    return Backlog([Told(last, told(RunEvent(turn.id, last, turn)))], last, missed)
 
 
 async def _run(subscription: Subscription, run_id: str, told: Callable[[RunEvent], Any]) -> AsyncIterator[Told]:

@@ -313,6 +313,24 @@ async def test_a_run_is_followed_from_its_beginning_to_its_end() -> None:
         assert seen == [1, 2, 3, 4]
         assert whole.done
         assert [each.seq for each in rest.backlog] + [each["runEvents"]["seq"] for each in taken(rest)] == [3, 4]
-        afterwards = await here.follow(text, {"r": run, "after": 3})
-        (ended,) = afterwards.backlog
-        assert json.loads(await afterwards.payload(ended.value))["data"]["runEvents"]["type"] == "stream_end"
+        for after, missed in ((0, 3), (2, 1), (3, 0)):
+            afterwards = await here.follow(text, {"r": run, "after": after})
+            (ended,) = afterwards.backlog
+            told = json.loads(await afterwards.payload(ended.value))["data"]["runEvents"]
+            assert (told["seq"], told["type"], afterwards.missed) == (4, "stream_end", missed)
+        for after in (4, 50):
+            nothing = await here.follow(text, {"r": run, "after": after})
+            await here.pass_time(0)
+            assert (list(nothing.backlog), nothing.missed, nothing.done) == ([], 0, True)
+
+
+async def test_a_run_that_ends_before_anybody_listens_is_still_told_whole() -> None:
+    async with following() as here:
+        session = await here.ask.session()
+        begun = await here.ask.psi.tool({"action": "session", "op": "submit", "message": "/say a\n/wait 5s"}, session)
+        text = "subscription($r: ID!) { runEvents(runId: $r) { seq type } }"
+        await settle()
+        subscribed = await here.ask.subscribe(text, {"r": begun["psi-tool/session"]["run-id"]})
+        await here.pass_time(6)
+        follower = here.channels.follow(subscribed, 100, lambda: None)
+        assert [each.seq for each in follower.backlog] == [1, 2, 3]
