@@ -15,6 +15,8 @@ __all__ = ["Bus", "Event", "Subscription"]
 
 _REMEMBERED: Final = 4_096  # events that a late subscriber can still ask for
 _QUEUE: Final = 1_000  # events that wait for a slow one
+_AT_ONCE: Final = 4  # subscriptions that are woken before everything else goes on; each has a millisecond's tenth to do
+_BYTES: Final = 32 << 20  # what remembered events may weigh
 
 
 class Event(NamedTuple):
@@ -26,6 +28,7 @@ class Event(NamedTuple):
     at: datetime
     data: Any
     owner: str | None = None
+    weight: int = 0  # about how many bytes it keeps alive that nothing else does
 
 
 class Subscription:
@@ -47,7 +50,13 @@ class Subscription:
         self._bytes = 0
         self._waiting: deque[Event] = deque()
         self._ready = asyncio.Event()
+        self._in_line = False  # to be woken
         self._closed = False
+
+    def wake(self) -> None:
+        """Its turn has come."""
+        self._in_line = False
+        self._ready.set()
 
     def put(self, event: Event) -> None:
         if self._user is not None and event.owner != self._user:
@@ -69,7 +78,11 @@ class Subscription:
             self._waiting.popleft()
             self.missed += 1
         self._waiting.append(event)
-        self._ready.set()
+        if self._most_bytes is None:
+            self._ready.set()
+        elif not self._in_line:
+            self._in_line = True
+            self._bus.line_up(self)
 
     @property
     def is_over(self) -> bool:
@@ -133,33 +146,53 @@ class Bus:
         """``start``: the number before the first event. One that no earlier bus has reached makes numbers that are
         remembered from then recognisable."""
         self.seq = self._start = start
-        self._untold: dict[str | None, int] = {}  # for each session, the newest event that is not remembered
+        # The newest event that is not remembered: of each session, of each user, of all.
+        self._untold: dict[str | None, int] = {}
+        self._untold_of: dict[str, int] = {}
+        self._untold_all = 0
         self._interest = interest
         self._owner_of = owner_of
         self._remembered = remembered
         self._recent: deque[Event] = deque()
+        self._weight = 0
         self._forgotten = start  # the newest that was kept once and is no more
         # By the session they listen to, so that an event costs as much as there are listeners for it; None: to all.
         self._subscriptions: dict[str | None, set[Subscription]] = {}
+        self._line: deque[Subscription] = deque()
 
     @property
     def published(self) -> int:
         """How many events there were."""
         return self.seq - self._start
 
-    def publish(self, type: str, session: str | None, at: datetime, data: Any, *, keep: bool = True) -> None:  # noqa: A002
+    def publish(
+        self,
+        type: str,  # noqa: A002
+        session: str | None,
+        at: datetime,
+        data: Any,
+        *,
+        keep: bool = True,
+        weight: int = 0,
+    ) -> None:
         """Tell everybody. ``keep``: whether it can be asked for later; a turn's deltas have a buffer of their own."""
         self.seq = seq = self.seq + 1
         owner = None if session is None else self._owner_of(session)
-        event = Event(seq, type, session, at, data, owner)
+        event = Event(seq, type, session, at, data, owner, weight)
         if keep:
             if len(self._recent) == self._remembered:
-                self._forgotten = self._recent.popleft().seq
+                self._forget()
             self._recent.append(event)
+            if weight:
+                self._weight += weight
+                while self._weight > _BYTES and len(self._recent) > 1:
+                    self._forget()
             if type == "session-closed":
                 self._untold.pop(session, None)
         else:
-            self._untold[session] = self._untold[None] = seq
+            self._untold[session] = self._untold_all = seq
+            if owner is not None:
+                self._untold_of[owner] = seq
         if self._interest:
             self._interest.touch(touched(type, session, owner, data))
         subscriptions = self._subscriptions
@@ -188,11 +221,35 @@ class Bus:
             after = after or self._start  # 0: from the beginning
             # A number that is not reached yet is from before a restart: nothing is known of what came between.
             is_foreign = after > self.seq
-            found.has_gap = is_foreign or after < max(self._forgotten, self._untold.get(session, 0))
+            if session is not None:
+                untold = self._untold.get(session, 0)
+            else:
+                untold = self._untold_all if user is None else self._untold_of.get(user, 0)
+            found.has_gap = is_foreign or after < max(self._forgotten, untold)
             for event in self._recent:
                 if (is_foreign or event.seq > after) and session in (None, event.session):
                     found.put(event)
         return found
+
+    def _forget(self) -> None:
+        gone = self._recent.popleft()
+        self._forgotten = gone.seq
+        self._weight -= gone.weight
+
+    def line_up(self, subscription: Subscription) -> None:
+        """Wake a subscription soon: a few at a time, so that whatever else is due gets its turn in between. A run that
+        hundreds follow would otherwise wait for all of them before it can go on; so they wait for it, and find more at
+        once when they are woken."""
+        if not self._line:
+            asyncio.get_running_loop().call_soon(self._wake_some)
+        self._line.append(subscription)
+
+    def _wake_some(self) -> None:
+        line = self._line
+        for _ in range(min(_AT_ONCE, len(line))):
+            line.popleft().wake()
+        if line:
+            asyncio.get_running_loop().call_soon(self._wake_some)
 
     def leave(self, subscription: Subscription) -> None:
         listening = self._subscriptions.get(subscription.session)

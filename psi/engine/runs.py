@@ -215,7 +215,7 @@ class Runs:
             messages = ()
         run.turn = turn
         self._tell(run, turn)
-        self._bus.publish("run-finished", run.session, self._clock.now().wall, turn)
+        self._bus.publish("run-finished", run.session, self._clock.now().wall, turn, weight=len(turn.answer or ""))
         # Whoever waits for the answer finds the session free, unless the next turn has begun by then.
         self._end(run, RunEnded(run.id, messages=len(messages)))
         if not run.finished.done():  # somebody who waited for it may have been cancelled, and it with them

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
 from psi.core.commands import Caller, CreateSession
 from psi.core.errors import Forbidden, Invalid, SessionNotFound
+from psi.engine import Subscription
+from psi.engine.bus import Bus
 from psi.engine.clock import settle
 from tests.runtime.world import World, world
 
@@ -112,3 +115,50 @@ async def test_a_live_query_calls_no_mutations() -> None:
     async with world() as here:
         with pytest.raises(Invalid, match="live query"):
             await anext(here.psi.service.live("[(psi.agent-session/create {})]"))
+
+
+async def test_what_others_run_is_no_gap_for_a_user() -> None:
+    async with world() as here:
+        service = here.psi.service
+        hers, his = await session_of(here, ALICE), await session_of(here, BOB)
+        before = service.seq
+        await here.submit(his, "/say a b c", wait=True)
+        with service.watch(None, ALICE, after=before) as back, service.watch(None, BOB, after=before) as gone:
+            assert (back.has_gap, gone.has_gap) == (False, True)
+        await here.submit(hers, "/say a", wait=True)
+        with service.watch(None, ALICE, after=before) as back:
+            assert back.has_gap
+
+
+def test_what_is_remembered_is_bounded_by_its_weight() -> None:
+    bus = Bus()
+    now = datetime.now(UTC)
+    for place in range(40):
+        bus.publish("run-finished", "ses-1", now, place, weight=1 << 20)
+    with bus.subscribe(after=1) as back:
+        assert [event.data for event in back.waiting()] == list(range(8, 40))
+        assert back.has_gap
+
+
+async def test_many_who_follow_are_woken_a_few_at_a_time() -> None:
+    bus = Bus()
+    now = datetime.now(UTC)
+    seen: list[int] = []
+
+    async def follow(number: int, subscription: Subscription) -> None:
+        await subscription.take()
+        seen.append(number)
+
+    followers = [bus.subscribe(most_bytes=1_000) for _ in range(100)]
+    async with asyncio.TaskGroup() as tasks:
+        for number, each in enumerate(followers):
+            tasks.create_task(follow(number, each))
+        await asyncio.sleep(0)
+        bus.publish("run-event", "ses-1", now, None, keep=False)
+        rounds = 0
+        while len(seen) < 100:
+            before = len(seen)
+            await asyncio.sleep(0)
+            rounds += 1
+            assert len(seen) - before <= 8
+    assert rounds > 10

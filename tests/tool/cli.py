@@ -11,15 +11,41 @@ import re
 import struct
 import sys
 import termios
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["MODULE", "Came", "Ended", "answering", "environment", "http", "in_terminal", "psi_tool", "start"]
+__all__ = [
+    "MODULE",
+    "Came",
+    "Ended",
+    "answering",
+    "environment",
+    "http",
+    "in_terminal",
+    "psi_tool",
+    "start",
+    "time_zone",
+]
 
 MODULE = (sys.executable, "-m", "tool.main")
 _ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+
+
+@contextmanager
+def time_zone(name: str) -> Iterator[None]:
+    """This process in another zone: as in the variable TZ."""
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = name
+    time.tzset()
+    try:
+        yield
+    finally:
+        del os.environ["TZ"]
+        os.environ.update({} if before is None else {"TZ": before})
+        time.tzset()
 
 
 @dataclass(frozen=True)
@@ -145,6 +171,9 @@ class Terminal:
                 self._news.clear()
                 await self._news.wait()
         return Ended(0, self._shown.decode()).plain
+
+    def type(self, keys: str) -> None:
+        os.write(self._file, keys.encode())
 
     async def ended(self) -> Ended:
         """Wait for the end."""

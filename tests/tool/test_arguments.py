@@ -78,6 +78,42 @@ def test_a_variable_is_taken_where_the_option_is_not_given(monkeypatch: pytest.M
     }
 
 
+def test_where_a_value_came_from_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PSI_URL", "http://variable")
+    monkeypatch.setenv("PSI_SESSION", "ses-variable")
+    found = read(["session", "show", "--url", "http://option"])
+    assert found is not None
+    _, values = found
+    assert (values.source("url"), values.from_variable("url")) == ("--url", "")
+    assert (values.source("session"), values.from_variable("session")) == ("PSI_SESSION", "ses-variable")
+
+
+@pytest.mark.parametrize("line", [["session", "list"], ["session", "create", "First"]])
+def test_what_needs_no_session_takes_none_from_the_environment(
+    line: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PSI_SESSION", "ses-variable")
+    assert "session" not in asked(*line)[1]
+    assert asked(*line, "--session", "ses-option")[1]["session"] == "ses-option"
+
+
+def test_all_wins_over_a_session_that_was_not_typed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PSI_SESSION", "ses-variable")
+    assert asked("watch", "--all")[1]["all"] is True
+
+
+@pytest.mark.parametrize("line", [["--", "{:query [:a]}"], ["--json", "--", "{:query [:a]}"]])
+def test_behind_two_dashes_a_request_is_a_request(line: list[str]) -> None:
+    found = read(line)
+    assert found is not None
+    assert (found[0], found[1]["request"]) == (RAW, "{:query [:a]}")
+
+
+@pytest.mark.parametrize("line", [["--", "session", "list"], ["session", "--", "list"], ["session", "list", "--"]])
+def test_and_a_command_is_a_command(line: list[str]) -> None:
+    assert asked(*line) == ("session list", {})
+
+
 def test_options_are_not_guessed_from_their_beginnings(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         read(["scheduler", "create", "--kind", "message", "--mess", "x"])

@@ -17,6 +17,10 @@ URLS = {
     "HTTP://psi.example:81/a/b/": ("http", "psi.example", 81, "/a/b"),
     "http://[::1]:8420": ("http", "::1", 8420, ""),
     "http://[::1]": ("http", "::1", 80, ""),
+    # What the service prints when it starts is taken for the service.
+    "http://127.0.0.1:8420/psi-tool": ("http", "127.0.0.1", 8420, ""),
+    "http://psi.example/below/graphql/": ("http", "psi.example", 80, "/below"),
+    "http://psi.example/psi-tool/eql": ("http", "psi.example", 80, "/psi-tool"),
 }
 
 
@@ -115,7 +119,13 @@ def test_nobody_there_is_told_with_the_reason() -> None:
         post(Address("http", "127.0.0.1", 1, ""), "/psi-tool", b"", {})
 
 
-async def test_a_server_without_tls_cannot_be_reached_by_https() -> None:
-    async with answering(http(200), reads=False) as server:
-        with pytest.raises(NoService):
+async def test_a_server_without_tls_is_told_as_one() -> None:
+    async with answering(http(400), reads=False) as server:
+        with pytest.raises(NotHttp, match=f"it speaks no TLS, so try {server.url}$"):
             await send(server.url.replace("http:", "https:"))
+
+
+async def test_so_is_one_with_tls_that_was_asked_without() -> None:
+    async with answering(b"\x15\x03\x01\x00\x02\x02\x46") as server:
+        with pytest.raises(NotHttp, match="it speaks TLS, so try https://"):
+            await send(server.url)

@@ -17,7 +17,9 @@ def _no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize("line", [["--version"], ["session", "list", "--version"], ["session", "--version"]])
+@pytest.mark.parametrize(
+    "line", [["--version"], ["session", "list", "--version"], ["session", "--version"], ["version"]]
+)
 def test_the_version_is_printed_wherever_it_is_asked_for(line: list[str], capsys: Said) -> None:
     assert main(line) == 0
     assert capsys.readouterr().out == f"psi {psi.__version__}\n"
@@ -28,6 +30,14 @@ def test_no_arguments_show_what_there_is(capsys: Said) -> None:
     said = capsys.readouterr().out
     assert all(command.words[0] in said for command in COMMANDS)
     assert main(["--help"]) == 0
+    assert capsys.readouterr().out == said
+
+
+@pytest.mark.parametrize("words", [[], ["scheduler"], ["scheduler", "create"]])
+def test_help_may_be_asked_for_with_a_word(words: list[str], capsys: Said) -> None:
+    assert main([*words, "--help"]) == 0
+    said = capsys.readouterr().out
+    assert main(["help", *words]) == 0
     assert capsys.readouterr().out == said
 
 
@@ -85,7 +95,20 @@ WRONG = {
     "a file that is missing": (["session", "create", "--config", "@/no/such"], "/no/such cannot be read: No such file"),
     "an unknown shell": (["completion", "tcsh"], "invalid choice: 'tcsh'"),
     "an unknown format": (["schema", "--format", "xml"], "invalid choice: 'xml'"),
-    "an option of others": (["completion", "bash", "--url", "x"], "there is no option --url"),
+    "an option of others": (["completion", "bash", "--url", "x"], "--url means nothing here"),
+    "an option of others for the service": (["serve", "--url", "x"], "--url means nothing here"),
+    "an id where there is none": (["query", "[:a]", "--only-id"], "there is no id to give"),
+    "an id of a mutation": (["mutate", "a/b", "--only-id"], "there is no id to give"),
+    "a word that is like none": (["sessions-of-mine"], "there is no command sessions-of-mine; there are: serve"),
+    "an option that is like none": (["session", "list", "--verbose"], "there is no option --verbose; there are: --url"),
+    "a mistyped option before the command": (["--sesion", "x", "session", "list"], "--sesion; did you mean --session?"),
+    "a setting before its command": (["--port", "9000", "serve"], "stand behind the command"),
+    "an option without its value": (["--url"], "--url needs a value: where the service is"),
+    "one before the command is complete": (["session", "--token"], "--token needs a value"),
+    "all and one": (["watch", "--all", "--session", "x"], "--all or --session, not both"),
+    "a query in no file": (["query", "@/no/such"], "EQL: /no/such cannot be read: No such file"),
+    "a request in no file": (["@/no/such"], "REQUEST: /no/such cannot be read: No such file"),
+    "standard input twice": (["query", "-", "--entity", "@-"], "standard input can be read for one option only"),
 }
 
 
@@ -96,6 +119,22 @@ def test_what_cannot_be_meant_ends_with_2_and_a_sentence(line: list[str], said: 
     assert heard.out == ""
     assert said in heard.err
     assert "Traceback" not in heard.err
+
+
+VARIABLES = {
+    "PSI_URL": ("localhost:8420", "PSI_URL: 'localhost:8420' is no URL of a service"),
+    "PSI_TOKEN": ("Ä", "PSI_TOKEN takes printable ASCII"),
+    "PSI_SESSION": ("Ä", "PSI_SESSION takes printable ASCII"),
+}
+
+
+@pytest.mark.parametrize(("name", "value"), VARIABLES.items(), ids=VARIABLES.keys())
+def test_a_variable_is_blamed_by_its_name(
+    name: str, value: tuple[str, str], capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value[0])
+    assert main(["session", "show"]) == 2
+    assert value[1] in capsys.readouterr().err
 
 
 def test_a_setting_that_cannot_be_used_ends_with_2_and_names_all_of_them(capsys: Said) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shlex
 import signal
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -122,8 +123,72 @@ async def test_the_id_alone_is_what_a_script_wants(served: Served) -> None:
     assert planned.out.startswith("sch-")
     begun = await psi_tool("session", "submit", "hello", "--only-id", env=env_of(served, session))
     assert begun.out.startswith("run-")
-    refused = await psi_tool("session", "show", "ses-none", "--only-id", env=env_of(served))
-    assert (refused.code, refused.json()["psi-tool/overall-status"]) == (1, "error")
+    sessions = await psi_tool("session", "list", "--only-id", env=env_of(served))
+    assert sessions.out == f"{session}\n"
+    schedules = await psi_tool("scheduler", "list", "--only-id", env=env_of(served, session))
+    assert schedules.out == planned.out
+    other = await served.session()
+    nothing = await psi_tool("scheduler", "list", "--only-id", env=env_of(served, other))
+    assert (nothing.code, nothing.out) == (0, "")
+
+
+async def test_and_where_there_is_none_nothing_can_be_taken_for_it(served: Served) -> None:
+    refused = await psi_tool("session", "create", "", "--only-id", env=env_of(served))
+    assert (refused.code, refused.out) == (1, "")
+    assert "`name` must be a non-blank string" in refused.err
+    asked = await psi_tool('{:query "[:psi.system/version]"}', "--only-id", env=env_of(served))
+    assert (asked.code, asked.out) == (2, "")
+    assert "no id to give" in asked.err
+
+
+async def test_a_session_that_has_gone_does_not_lock_the_shell_out(served: Served) -> None:
+    lost = await served.session("Lost")
+    await ok(served, "session", "close", lost)
+    await ok(served, "session", "list", session=lost)
+    await ok(served, "session", "create", "New", session=lost)
+    typed = await psi_tool("session", "list", "--session", lost, env=env_of(served))
+    assert typed.code == 1
+    shown = await terminal(served, "query", "[:psi.system/version]", session=lost)
+    assert shown.code == 1
+    assert f"session not found: {lost}" in shown.plain
+    assert "`unset PSI_SESSION`" in shown.plain
+    typed = await terminal(served, "query", "[:psi.system/version]", "--session", lost)
+    assert f"session not found: {lost}" in typed.plain
+    assert "PSI_SESSION" not in typed.plain
+
+
+FAILED = {"/fail": 1, "/empty": 0, "/say Hello.": 0}
+
+
+@pytest.mark.parametrize(("prompt", "code"), FAILED.items(), ids=FAILED.keys())
+@pytest.mark.parametrize("form", ["--json", "--edn", "--only-id"])
+async def test_a_run_that_was_waited_for_and_failed_ends_with_1(
+    served: Served, prompt: str, code: int, form: str
+) -> None:
+    session = await served.session("{:run {:state :error}} :run {")
+    ended = await psi_tool("session", "submit", prompt, "--wait", form, env=env_of(served, session))
+    assert (ended.code, ended.err) == (code, "")
+    assert ended.out
+
+
+async def test_and_says_where_the_reason_stands(served: Served) -> None:
+    session = await served.session()
+    shown = await terminal(served, "session", "submit", "/fail no luck", "--wait", session=session)
+    assert shown.code == 1
+    (query,) = (line for line in shown.plain.splitlines() if "psi-tool query" in line)
+    found = await ok(served, *shlex.split(query)[1:])
+    assert "no luck" in found["psi-tool/result"]["psi.run/error"]
+
+
+@pytest.mark.parametrize("way", ["@file", "-", "@-"])
+async def test_a_query_and_a_request_may_stand_elsewhere(served: Served, way: str, tmp_path: Path) -> None:
+    for text, line in (("[:psi.system/version]", ["query"]), ('{:query "[:psi.system/version]"}', [])):
+        file = tmp_path / "asked"
+        file.write_text(f"{text}\n", encoding="utf-8")
+        given = f"@{file}" if way == "@file" else way
+        ended = await psi_tool(*line, given, env=env_of(served), stdin=None if way == "@file" else text.encode())
+        assert ended.code == 0, ended
+        assert set(ended.json()["psi-tool/result"]) == {"psi.system/version"}
 
 
 async def test_edn_is_answered_where_it_is_asked_for(served: Served) -> None:
@@ -188,9 +253,14 @@ async def test_a_plan_is_explained(served: Served) -> None:
 
 NO_ENVELOPE = {
     "no token": (
-        http(401, {"error": {"code": "a", "message": "a token is needed"}}),
-        "a token is needed. Give a token",
+        http(401, {"error": {"code": "a", "message": "this needs a token: send it as `Authorization`; so it is"}}),
+        "refused (401): this needs a token. Give a token with --token",
     ),
+    "a token that has ended": (
+        http(401, {"error": {"code": "a", "message": "this token was revoked; `psi-tool token create` makes one"}}),
+        "refused (401): this token was revoked. Give a token with --token",
+    ),
+    "somewhere else": (http(302, location="https://psi.example/"), "it says 302 and leads to https://psi.example/."),
     "not allowed": (http(403, {"error": {"code": "a", "message": "not yours"}}), "refused (403): not yours."),
     "too much": (http(413, {"error": {"code": "a", "message": "too large"}}), "refused (413): too large."),
     "too often": (http(429, {"error": {"code": "a", "message": "slow"}}, retry_after="7"), "Try again in 7 s."),
@@ -213,6 +283,29 @@ async def test_what_is_no_envelope_becomes_a_sentence_that_helps(answer: bytes, 
     assert said in ended.err
     assert server.url in ended.err
     assert "Traceback" not in ended.err
+
+
+STRANGE: dict[str, dict[str, Any]] = {
+    "no list": {"session-op": "list", "session": {}},
+    "a list of something else": {"session-op": "list", "session": {"sessions": [1]}},
+    "no session": {"session-op": "show", "session": {"session": "x"}},
+    "no schedule": {"action": "scheduler", "scheduler-op": "create", "scheduler": {}},
+}
+
+
+@pytest.mark.parametrize("answer", STRANGE.values(), ids=STRANGE.keys())
+async def test_an_answer_that_no_psi_gives_is_told_in_a_terminal_too(answer: dict[str, Any]) -> None:
+    told = {"action": "session", "overall-status": "ok", **answer}
+    envelope = {f"psi-tool/{name}": value for name, value in told.items()}
+    async with (
+        answering(http(200, envelope)) as server,
+        in_terminal("session", "list", "--url", server.url, env=environment(), columns=200) as terminal_,
+    ):
+        shown = await terminal_.ended()
+    assert shown.code == 1
+    assert (
+        f"What answers at {server.url} is no psi service, or one of another version: its answer has no" in shown.plain
+    )
 
 
 async def test_a_broken_answer_ends_with_3_and_says_what_is_not_known() -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import errno
 import io
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 from rich.console import Console
 
+from tests.tool.cli import time_zone
 from tool.output import Unwritten
-from tool.tables import ages, complain, countdown, schedule_rows, show, token_rows
+from tool.tables import Strange, ages, complain, countdown, moment, schedule_rows, session_rows, show, token_rows
 
 NOW = datetime(2026, 4, 22, 12, 50, tzinfo=UTC)
 SESSION = {
@@ -22,6 +24,12 @@ SESSION = {
     "created": "2026-04-22T12:00:00Z",
     "updated": "2026-04-22T12:00:00Z",
 }
+
+
+@pytest.fixture(autouse=True)
+def _in_utc() -> Iterator[None]:
+    with time_zone("UTC"):
+        yield
 
 
 def console(width: int = 120) -> Console:
@@ -70,6 +78,46 @@ def test_what_is_no_instant_has_no_countdown(instant: object) -> None:
 def test_an_age_is_told() -> None:
     assert ages("2026-04-22T12:47:00Z", NOW) == "3 min 00 s ago"
     assert ages("2026-04-22T12:50:00Z", NOW) == "now"
+
+
+def test_a_moment_is_told_by_the_clock_of_whoever_reads_it() -> None:
+    with time_zone("CET-1"):
+        assert moment("2026-04-22T13:00:00.786685Z") == "2026-04-22 14:00:00 CET"
+    assert moment("2026-04-22T13:00:00Z") == "2026-04-22 13:00:00 UTC"
+
+
+@pytest.mark.parametrize("instant", [None, "soon", "2026-04-22T13:00:00", 5])
+def test_what_is_no_instant_is_no_moment(instant: object) -> None:
+    assert moment(instant) == ""
+
+
+LONG = {
+    "schedule-id": "sch-" + "0" * 36,
+    "kind": "message",
+    "label": "a label that is " + "long " * 20,
+    "message": "Check it.\n" * 40,
+    "status": "queued",
+}
+
+
+@pytest.mark.parametrize(("width", "height"), [(60, 4), (100, 4), (140, 2), (200, 2)])
+def test_a_schedule_with_much_text_has_a_line_or_a_few(width: int, height: int) -> None:
+    shown = console(width)
+    shown.print(schedule_rows([LONG], width, NOW))
+    told = lines(shown)
+    assert len(told) == height
+    assert LONG["schedule-id"] in "\n".join(told)
+    assert "a label that is lon…" in "\n".join(told)
+    assert "Check it." in told[-1]
+    assert told[-1].endswith("…")
+    assert max(map(len, told)) <= width
+
+
+def test_short_texts_stay_in_a_table_where_long_ones_would_not() -> None:
+    for name, height in (("Builds", 2), ("A long name " * 9, 4)):
+        shown = console(78)
+        shown.print(session_rows([{**SESSION, "session-name": name}], 78, NOW))
+        assert len(lines(shown)) == height
 
 
 def test_schedules_are_a_table_where_there_is_room() -> None:
@@ -145,8 +193,70 @@ def test_a_failed_schedule_says_why() -> None:
     assert "failed with  the agent was gone" in lines(shown)
 
 
+SUMMARY: dict[str, Any] = {
+    "session-name": None,
+    "model": None,
+    "thinking-level": None,
+    "skill-count": 0,
+    "tool-count": 0,
+    "has-system-prompt?": False,
+    "has-developer-prompt?": False,
+    "preloaded-message-count": 0,
+    "has-prompt-component-selection?": False,
+}
+CONFIGS = {
+    "nothing said": SUMMARY,
+    "name Sum, thinking low": {**SUMMARY, "session-name": "Sum", "thinking-level": "low"},
+    "model a:b, 1 skill, 2 tools, 3 messages": {
+        **SUMMARY,
+        "model": {"provider": "a", "id": "b"},
+        "skill-count": 1,
+        "tool-count": 2,
+        "preloaded-message-count": 3,
+    },
+    "a system prompt, a developer prompt": {**SUMMARY, "has-system-prompt?": True, "has-developer-prompt?": True},
+}
+
+
+@pytest.mark.parametrize(("words", "summary"), CONFIGS.items(), ids=CONFIGS.keys())
+def test_a_schedule_tells_what_its_session_is_to_be(words: str, summary: dict[str, Any]) -> None:
+    shown = console()
+    schedule = {"schedule-id": "sch-1", "kind": "session", "session-config-summary": summary}
+    show(envelope("scheduler", "create", {"schedule": schedule}), shown)
+    assert f"config    {words}" in lines(shown)
+
+
+def test_an_answer_of_something_else_is_strange() -> None:
+    with pytest.raises(Strange, match="no list of sessions"):
+        show(envelope("session", "list", {}), console())
+
+
+def test_an_error_that_is_none_is_told_all_the_same() -> None:
+    shown = console()
+    show({"psi-tool/overall-status": "error", "psi-tool/error": "no"}, errors=shown)
+    assert lines(shown) == ["the service said error and no more"]
+
+
 HINTS = {
     "a known code": ({"message": "session not found", "code": "session/not-found"}, "psi-tool session list"),
+    "the id": (
+        {"message": "session not found", "code": "session/not-found", "data": {"session-id": "ses-1"}},
+        "session not found: ses-1",
+    ),
+    "a minimum": (
+        {"message": "too short", "data": {"delay-ms": 5, "minimum": 1000}},
+        "Accepted: at least 1000 ms (1 s) from now.",
+    ),
+    "a maximum": (
+        {"message": "too long", "data": {"delay-ms": 1, "maximum": 86_400_000}},
+        "Accepted: at most 86400000 ms (24 h) from now.",
+    ),
+    "a cap": ({"message": "cap exceeded", "data": {"cap": 50}}, "Accepted: at most 50."),
+    "an example": (
+        {"message": "must be an instant", "data": {"at": "x", "accepted": "2026-04-22T13:00:00Z"}},
+        "Accepted: such as 2026-04-22T13:00:00Z.",
+    ),
+    "a list": ({"message": "Unknown", "data": {"nearest": None, "accepted": ["a/b", "c/d"]}}, "Accepted: a/b, c/d."),
     "the nearest": (
         {"message": "Unknown", "code": "x", "data": {"nearest": "psi.scheduler/create"}},
         "Did you mean psi.",
@@ -154,9 +264,9 @@ HINTS = {
     "each problem": (
         {
             "message": "unsupported keys",
-            "data": {"unsupported-keys": ["a"], "problems": [{"path": "a", "message": "is not supported"}]},
+            "data": {"unsupported-keys": ["a"], "problems": [{"path": "a", "message": "a: is not supported"}]},
         },
-        "a: is not supported",
+        "unsupported keys\na: is not supported",
     ),
     "nothing at all": ({}, "the service said error and no more"),
 }
@@ -167,6 +277,20 @@ def test_an_error_comes_with_what_helps(error: dict[str, Any], said: str) -> Non
     shown = console()
     complain(error, shown)
     assert said in "\n".join(lines(shown))
+
+
+SAID = {
+    "with all of them": {"message": "unknown action; accepted: `a`, `b`", "data": {"accepted": ["a", "b"]}},
+    "with the nearest": {"message": "unknown key `ac`; did you mean `act`?", "data": {"accepted": ["act", "op"]}},
+    "facts that are none": {"message": "no", "data": ["accepted"]},
+}
+
+
+@pytest.mark.parametrize("error", SAID.values(), ids=SAID.keys())
+def test_what_the_message_says_is_not_said_again(error: dict[str, Any]) -> None:
+    shown = console()
+    complain(error, shown)
+    assert lines(shown) == [error["message"]]
 
 
 TOKEN = {

@@ -7,7 +7,7 @@ import io
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
@@ -23,10 +24,11 @@ from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
 from psi.core.identity import read_scopes
+from psi.edn import loads
 from psi.settings import Settings
 from psi.store import Credentials
 from tests.faces.serving import serving
-from tests.tool.cli import MODULE, environment, in_terminal, psi_tool, start
+from tests.tool.cli import MODULE, answering, environment, http, in_terminal, psi_tool, start, time_zone
 from tool.board import Board, sentence
 from tool.client import address
 
@@ -118,7 +120,40 @@ async def test_a_session_that_is_not_there_cannot_be_watched() -> None:
     async with serving(real_time=True) as served, watching("--session", "ses-none", url=served.url) as watch:
         code, out, err = await watch.ended()
     assert (code, out) == (1, "")
-    assert "session not found" in err
+    assert "session not found: ses-none" in err
+    assert "unset" not in err
+
+
+async def test_one_from_the_environment_is_told_as_such_and_all_can_be_watched_beside_it() -> None:
+    async with serving(real_time=True) as served:
+        async with watching(url=served.url, PSI_SESSION="ses-none") as watch:
+            code, _, err = await watch.ended()
+            assert code == 1
+            assert "`unset PSI_SESSION`" in err
+        async with watching("--all", url=served.url, PSI_SESSION="ses-none") as watch:
+            assert (await watch.begun(served.session))["type"] == "session-created"
+
+
+async def test_edn_is_one_line_for_each_event_too() -> None:
+    event = {**told(11)["data"]["sessionEvents"], "data": {"phase": "idle", "no name": [1, None]}}
+    turn = ("morning", 10, [{"data": {"sessionEvents": event}, "extensions": {"missed": 2}}], None)
+    async with small(turn) as service:
+        process = await start("watch", "--edn", env=environment(PSI_URL=service.url))
+        assert process.stdout is not None
+        async with asyncio.timeout(30):
+            lines = [(await process.stdout.readline()).decode() for _ in range(2)]
+        process.send_signal(signal.SIGINT)
+        await process.communicate()
+    assert loads(lines[0])["missed"] == 2
+    assert loads(lines[1]) == {
+        "seq": 11,
+        "type": "session-changed",
+        "session-id": "ses-1",
+        "at": "2026-01-01T00:00:00Z",
+        "data": {"phase": "idle", "no name": [1, None]},
+    }
+    assert lines[1].startswith("{:seq 11 ")
+    assert '"no name" [1 nil]' in lines[1]
 
 
 async def test_a_token_opens_what_needs_one_and_shows_its_users_events_alone(tmp_path: Path) -> None:
@@ -188,6 +223,16 @@ async def test_a_terminal_shows_sessions_countdowns_and_events() -> None:
     assert ended.code == 0
     assert "Traceback" not in ended.plain
     assert ended.out.rindex("\x1b[?25h") > ended.out.rindex("\x1b[?25l")  # the cursor is given back
+    assert ended.out.rindex("\x1b[?1049l") > ended.out.rindex("\x1b[?1049h")  # and the screen that was there before
+
+
+async def test_a_terminal_gets_its_screen_back_however_it_ends() -> None:
+    async with serving(real_time=True) as served, in_terminal("watch", env=environment(PSI_URL=served.url)) as terminal:
+        await terminal.shows("There is no session.")
+        terminal.process.send_signal(signal.SIGTERM)
+        ended = await terminal.ended()
+    assert ended.code == 143
+    assert ended.out.rindex("\x1b[?1049l") > ended.out.rindex("\x1b[?1049h")
 
 
 async def test_a_reader_who_has_gone_ends_it_without_a_word() -> None:
@@ -224,6 +269,7 @@ class Small:
     pongs: int = 0
     url: str = ""
     headers: list[str | None] = field(default_factory=list)
+    closed: list[int | None] = field(default_factory=list)
 
     async def __call__(self, connection: ServerConnection) -> None:
         started, newest, events, code = self.turns.pop(0)
@@ -231,6 +277,7 @@ class Small:
         self.headers.append(connection.request.headers.get("Authorization"))
         with suppress(ConnectionClosed):
             await self._talk(connection, started, newest, events, code)
+        self.closed.append(connection.close_code)
 
     async def _talk(
         self,
@@ -285,6 +332,17 @@ async def test_it_comes_back_with_the_number_of_the_last_event() -> None:
         code, _, err = await watch.interrupt()
     assert code == 0
     assert "trying again" in err
+
+
+async def test_whoever_interrupts_it_has_ended_it_well() -> None:
+    async with small(("morning", 10, [told(11)], None)) as service:
+        async with watching(url=service.url) as watch:
+            assert (await watch.line())["seq"] == 11
+            assert (await watch.interrupt())[0] == 0
+        async with asyncio.timeout(10):
+            while not service.closed:
+                await asyncio.sleep(0)
+    assert service.closed == [1000]
 
 
 async def test_a_service_that_does_not_count_its_events_is_followed_from_now_on() -> None:
@@ -359,6 +417,54 @@ async def test_another_subprotocol_is_not_ours() -> None:
     assert "does not speak graphql-transport-ws" in ended.err
 
 
+ELSE = {
+    "no HTTP": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "somewhere else": http(302, location="https://psi.example/"),
+    "a site that likes everything": http(200, b"<html>yes</html>"),
+    "a socket that is none": http(101, upgrade="websocket", connection="Upgrade"),
+}
+
+
+@pytest.mark.parametrize("answer", ELSE.values(), ids=ELSE.keys())
+async def test_something_else_at_that_address_ends_it_with_1_as_it_ends_a_request(answer: bytes) -> None:
+    async with answering(answer) as server:
+        watched = await psi_tool("watch", "--url", server.url)
+        asked = await psi_tool("session", "list", "--url", server.url)
+    assert watched.code == asked.code == 1
+    assert f"What answers at {server.url} is no psi service" in watched.err
+
+
+async def test_so_does_one_that_speaks_no_tls() -> None:
+    async with answering(http(400), reads=False) as server:
+        ended = await psi_tool("watch", "--url", server.url.replace("http", "https"))
+    assert ended.code == 1
+    assert f"so try {server.url}" in ended.err
+
+
+async def test_one_that_closes_without_an_answer_is_none() -> None:
+    async with answering(b"") as server:
+        ended = await psi_tool("watch", "--url", server.url)
+    assert ended.code == 3
+
+
+MESSAGES = {"no JSON": "hello", "no map": "[1]", "a strange answer": json.dumps({"type": "next", "payload": 5})}
+
+
+@pytest.mark.parametrize("message", MESSAGES.values(), ids=MESSAGES.keys())
+async def test_a_socket_that_talks_of_something_else_is_left(message: str) -> None:
+    async def strange(connection: ServerConnection) -> None:
+        await connection.recv()
+        await connection.send(json.dumps({"type": "connection_ack"}))
+        await connection.send(message)
+        await connection.wait_closed()
+
+    async with serve(strange, "127.0.0.1", 0, subprotocols=[PROTOCOL]) as server:
+        url = f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        ended = await psi_tool("watch", "--url", url)
+    assert ended.code == 1
+    assert "Traceback" not in ended.err
+
+
 async def test_without_a_service_there_is_nothing_to_watch() -> None:
     ended = await psi_tool("watch", "--url", "http://127.0.0.1:1")
     assert ended.code == 3
@@ -371,9 +477,15 @@ async def test_without_a_service_there_is_nothing_to_watch() -> None:
 NOW = datetime(2026, 4, 22, 12, 50, tzinfo=UTC)
 
 
-def board(width: int = 120, height: int = 30) -> tuple[Board, Console]:
+@pytest.fixture(autouse=True)
+def _in_utc() -> Iterator[None]:
+    with time_zone("UTC"):
+        yield
+
+
+def board(width: int = 120, height: int = 30, only: str | None = None, note: str = "") -> tuple[Board, Console]:
     console = Console(file=io.StringIO(), width=width, height=height, markup=False, highlight=False, color_system=None)
-    return Board(address("http://127.0.0.1:8420"), None, console=console, now=lambda: NOW), console
+    return Board(address("http://127.0.0.1:8420"), only, note=note, console=console, now=lambda: NOW), console
 
 
 def picture(found: Board, console: Console) -> list[str]:
@@ -415,6 +527,49 @@ def test_the_text_of_a_run_grows_in_one_line() -> None:
         data = {"run_id": "run-1", "seq": 1, "type": "stream_delta", "delta": delta}
         found.event({"seq": 1, "type": "run-event", "sessionId": "ses-1", "at": "2026-04-22T12:50:00Z", "data": data})
     assert picture(found, console)[-1] == "12:50:00 ses-1 says: Hello out there."
+
+
+def says(text: str) -> dict[str, Any]:
+    data = {"run_id": "run-1", "seq": 1, "type": "stream_delta", "delta": text}
+    return {"seq": 1, "type": "run-event", "sessionId": "ses-long", "at": "2026-04-22T12:50:00.123Z", "data": data}
+
+
+def test_an_event_is_told_by_the_clock_on_the_wall() -> None:
+    found, console = board()
+    with time_zone("CET-1"):
+        found.event(says("Hello"))
+        assert picture(found, console)[-1] == "13:50:00 ses-long says: Hello"
+
+
+EVENTS = {
+    50: "12:50:00 a very lo… says: …longer than the line is",
+    40: "12:50:00 a very … says: …n the line is",
+    200: "12:50:00 a very long nam… says: Hello out there, this is longer than the line is",
+}
+
+
+@pytest.mark.parametrize(("width", "line"), EVENTS.items())
+def test_what_happened_is_seen_however_long_the_name_is(width: int, line: str) -> None:
+    found, console = board(width)
+    found.answer("sessions", [{**session("long"), "sessionDisplayName": "a very long name of a session"}])
+    found.event(says("Hello out there, this is longer than the line is"))
+    assert picture(found, console)[-1] == line
+
+
+def test_where_one_session_is_watched_its_name_is_not_told_again_and_again() -> None:
+    found, console = board(only="ses-long", note="from PSI_SESSION")
+    found.answer("sessions", session("long"))
+    found.event(says("Hello"))
+    shown = picture(found, console)
+    assert shown[-1] == "12:50:00 says: Hello"
+    assert "session ses-long (from PSI_SESSION)" in shown[0]
+
+
+def test_wide_characters_count_twice() -> None:
+    found, console = board(40, only="ses-long")
+    found.event(says("漢" * 100))
+    (line,) = (each for each in picture(found, console) if "says" in each)
+    assert cell_len(line) <= 40
 
 
 def test_a_gap_is_seen() -> None:

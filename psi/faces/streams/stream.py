@@ -30,6 +30,7 @@ QUEUE_BYTES: Final = 8 * 1024 * 1024
 HEARTBEAT: Final = 20  # seconds of silence in a run
 
 _TEXTS: Final = 4_096
+_TEXTS_SIZE: Final = 16 << 20  # characters
 
 
 class TooSlow(Exception):
@@ -64,6 +65,7 @@ class Texts:
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, int, int], Frame] = {}
+        self._size = 0
 
     def of(self, told: RunEvent) -> Frame:
         key = (told.run, told.seq, told.size)  # the rest of a piece has another size than the whole
@@ -71,8 +73,9 @@ class Texts:
         if found is None:
             shown = {**frame(told.event), "run_id": told.run, "seq": told.seq}
             found = Frame(_written(shown), shown["type"], Seen(told.run, told.seq))
-            if len(self._kept) >= _TEXTS:
-                del self._kept[next(iter(self._kept))]
+            self._size += len(found.text)
+            while self._kept and (len(self._kept) >= _TEXTS or self._size > _TEXTS_SIZE):
+                self._size -= len(self._kept.pop(next(iter(self._kept))).text)
             self._kept[key] = found
         return found
 

@@ -24,6 +24,8 @@ from psi.agents import (
     TurnContext,
     TurnThinking,
 )
+from psi.engine import RunEvent
+from psi.faces.streams.stream import Texts
 from tests.faces.serving import Served, serving
 from tests.faces.streams.talking import talk
 
@@ -185,3 +187,10 @@ async def test_an_agent_that_fails_is_told_in_a_sentence_without_details() -> No
         assert found[-1].keys() == {"type", "message"}
         assert found[-1]["message"].startswith("This turn failed (DemoFailure).")  # what was said before was streamed
         assert "secret" not in found[-1]["message"]
+
+
+def test_texts_that_are_kept_for_others_are_bounded_by_their_size() -> None:
+    texts = Texts()
+    for place in range(40):
+        texts.of(RunEvent("run-1", place, TextDelta("x" * (1 << 20))))
+    assert len(texts._kept) < 16
