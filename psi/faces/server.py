@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Iterator
+from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -37,6 +38,7 @@ from psi.faces import logs
 from psi.faces.app import App, create_app
 from psi.faces.eql import depth_for
 from psi.faces.sockets import ABORT, LARGEST, RAW
+from psi.faces.wire import HttpRefused, error_response
 from psi.graph import Limits
 from psi.runtime import Psi
 from psi.settings import Settings
@@ -55,6 +57,8 @@ _FOR_CLIENTS: Final = 1.0
 _AT_THE_LATEST: Final = 4.5
 
 _USUAL_URL: Final = "http://127.0.0.1:8420"  # where the command line looks by itself
+
+_LARGEST_HEAD: Final = 64 << 10  # bytes
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -154,9 +158,30 @@ def uvicorn_config(app: App, settings: Settings) -> Config:
     )
 
 
+class Malformed(HttpRefused):
+    """What came over the wire is no HTTP that could be read."""
+
+    code = "http/malformed"
+
+    def __init__(self) -> None:
+        super().__init__("this is no HTTP request that can be read")
+
+
+class HeadTooLarge(HttpRefused):
+    status = 431
+    code = "http/head-too-large"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the head of a request, its address and its headers, has at most {_LARGEST_HEAD >> 10} KiB",
+            limit=_LARGEST_HEAD,
+        )
+
+
 class Http(HttpToolsProtocol):
-    """uvicorn's own, which waits for ever for the head of a request; but who does not get to the end of one in time is
-    let go, and there are not more connections than the service has room for."""
+    """uvicorn's own, which waits for ever for the head of a request, however large it grows; but who does not get to
+    the end of one in time is let go, as is who sends too much of it, and there are not more connections than the
+    service has room for. What cannot be read is answered as every other error is."""
 
     config: Config
 
@@ -164,6 +189,8 @@ class Http(HttpToolsProtocol):
         super().__init__(*arguments, **more)
         self._head_timer: asyncio.TimerHandle | None = None
         self._in_message = False
+        self._in_head = False
+        self._head_size = 0
         self._is_handed_over = False  # to a WebSocket
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
@@ -181,17 +208,40 @@ class Http(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        if self._in_head and not self.transport.is_closing():
+            # Half a head, which the parser holds: what it has not told yet may be one line without an end.
+            self._head_size += len(data)
+            if self._head_size > _LARGEST_HEAD:
+                self._refuse(HeadTooLarge())
         self._watch_the_clock()
 
     def on_message_begin(self) -> None:
-        self._in_message = True
+        self._in_message = self._in_head = True
+        self._head_size = 0
         super().on_message_begin()
         extensions: dict[str, Any] = {ABORT: self.transport.abort}
         self.scope["extensions"] = extensions
 
+    def on_headers_complete(self) -> None:
+        self._in_head = False
+        self._head_size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if self._head_size > _LARGEST_HEAD:
+            raise HeadTooLarge  # the parser stops at that, and has it answered as what it cannot read
+        super().on_headers_complete()
+
     def on_message_complete(self) -> None:
         self._in_message = False
         super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(HeadTooLarge() if self._head_size > _LARGEST_HEAD else Malformed())
+
+    def _refuse(self, refused: HttpRefused) -> None:
+        response = error_response(refused)
+        head = f"HTTP/1.1 {refused.status} {HTTPStatus(refused.status).phrase}\r\n"
+        named = b"".join(b"%b: %b\r\n" % pair for pair in response.raw_headers)
+        self.transport.write(head.encode() + named + b"connection: close\r\n\r\n" + bytes(response.body))
+        self.transport.close()
 
     def handle_websocket_upgrade(self) -> None:
         self._is_handed_over = True

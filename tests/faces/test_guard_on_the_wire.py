@@ -20,6 +20,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
+from psi.engine.clock import settle
 from psi.faces.auth import Auth
 from psi.faces.guard import Guard
 from psi.faces.server import Server, bind, uvicorn_config
@@ -195,6 +196,49 @@ async def is_quiet(connection: Connection, seconds: float) -> bool:
 async def test_a_connection_that_does_not_get_to_the_end_of_a_head_is_closed(said: bytes) -> None:
     async with asyncio.timeout(10), listening(head_timeout=0.1) as place, place.connected() as connection:
         connection.writer.write(said)
+        assert await connection.reader.read() == b""
+
+
+LINE = b"X-Long: " + b"x" * 1_000 + b"\r\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + LINE * 68 + b"\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + LINE * 68,
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: " + b"x" * 68_000,
+        b"GET /" + b"x" * 68_000,
+    ],
+    ids=["many headers", "headers without an end", "one header", "an address"],
+)
+async def test_a_head_that_is_too_large_is_refused_before_it_has_ended(said: bytes) -> None:
+    async with asyncio.timeout(10), listening() as place, place.connected() as connection:
+        for start in range(0, len(said), 10_000):
+            connection.writer.write(said[start : start + 10_000])
+            await settle()
+        answer = await connection.answer()
+        assert (answer.status, answer.json()["error"]["code"]) == (431, "http/head-too-large")
+        assert answer.headers["connection"] == "close"
+        with contextlib.suppress(ConnectionError):
+            assert await connection.reader.read() == b""
+
+
+async def test_a_head_of_usual_size_is_none_too_large() -> None:
+    async with asyncio.timeout(10), listening() as place, place.connected() as connection:
+        for _ in range(3):
+            answer = await connection.request("GET", "/unread", headers={f"x-{place}": "x" * 1_000 for place in "abc"})
+            assert answer.status == 200
+
+
+@pytest.mark.parametrize(
+    "said", [b"FOO / HTTP/1.1\r\n\r\n", b"GET / HTTP/1.1\r\nContent-Length: x\r\n\r\n", b"\x16\x03\x01"]
+)
+async def test_what_is_no_http_is_answered_as_every_other_error(said: bytes) -> None:
+    async with asyncio.timeout(10), listening() as place, place.connected() as connection:
+        connection.writer.write(said)
+        answer = await connection.answer()
+        assert (answer.status, answer.json()["error"]["code"]) == (400, "http/malformed")
         assert await connection.reader.read() == b""
 
 
