@@ -32,9 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from typing import Any, Final, NoReturn
 
-__all__ = ["EXAMPLES", "Parser", "overview", "read", "wrong"]
+__all__ = ["EXAMPLES", "Parser", "Values", "overview", "read", "wrong"]
 
 _BEFORE: Final = {option.flag: option for option in (*SHARED, *HELP)}
+_NEAR: Final = (
+    0.75  # how alike two words are, from 0 to 1, before one is offered for the other: `version` is no `session`
+)
 
 EXAMPLES: Final = (
     "psi-tool serve",
@@ -42,6 +45,27 @@ EXAMPLES: Final = (
     "psi-tool scheduler list --session ses-…",
     """psi-tool '{:action "session" :op "list"}'""",
 )
+
+
+class Values(dict[str, "Any"]):
+    """What was given for each option, and which of it was not typed but taken from the environment."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sources: dict[str, str] = {}
+
+    def give(self, option: Option, value: Any, source: str) -> None:
+        self[option.name] = value
+        self._sources[option.name] = source
+
+    def source(self, name: str) -> str:
+        """Where it was given: the flag, or the variable."""
+        return self._sources.get(name, f"--{name}")
+
+    def from_variable(self, name: str) -> str:
+        """The value, if the environment gave it."""
+        found = self.get(name)
+        return found if found and not self.source(name).startswith("--") else ""
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -66,7 +90,7 @@ def wrong(message: str, place: str = "psi-tool") -> NoReturn:
     raise SystemExit(WRONG_USAGE)
 
 
-def read(arguments: Sequence[str]) -> tuple[Command, dict[str, Any]] | None:
+def read(arguments: Sequence[str]) -> tuple[Command, Values] | None:
     """The command and its values, by the names of its options; None when there is nothing to do but what was printed.
 
     Raises SystemExit with 2 for what cannot be meant, after saying so.
@@ -100,24 +124,31 @@ def _words(arguments: list[str]) -> tuple[tuple[str, ...], list[str]]:
     """The words of the command, and everything else in its order. A raw request is the word that says nothing."""
     rest: list[str] = []
     words: tuple[str, ...] = ()
+    dashes: list[str] = []  # behind them nothing is an option
     at = 0
     while at < len(arguments):
         argument = arguments[at]
-        if argument == "--":
-            break
-        if argument.startswith("-") and argument != "-":
+        if argument == "--" and not dashes:
+            dashes = ["--"]
+            at += 1
+            continue
+        if argument.startswith("-") and argument != "-" and not dashes:
             at += _option(argument, words, arguments, at, rest)
             continue
         if not words and not _is_word(argument):
-            return ("",), [*rest, *arguments[at:]]
-        words = (*words, argument)
+            words = ("",)
+            break
         at += 1
+        if not words and argument in _ASKING:
+            rest.append(_ASKING[argument])
+            continue
+        words = (*words, argument)
         if words[0] in GROUPS and len(words) == 1:
             continue
         if find(words) is None:
             _unknown(words)
         break
-    return words, [*rest, *arguments[at:]]
+    return words, [*rest, *dashes, *arguments[at:]]
 
 
 def _option(argument: str, words: tuple[str, ...], arguments: list[str], at: int, rest: list[str]) -> int:
@@ -125,11 +156,25 @@ def _option(argument: str, words: tuple[str, ...], arguments: list[str], at: int
     name, given, _ = argument.partition("=")
     option = _BEFORE.get("--help" if name == "-h" else name)
     if option is None:
-        place = " ".join(("psi-tool", *words))
-        wrong(f"{name} is not known here; the options of a command stand behind the command", place)
+        _unknown_option(name, words)
     taken = 2 if option.takes_value and not given else 1
+    if at + taken > len(arguments):
+        wrong(f"{name} needs a value: {option.doc}", " ".join(("psi-tool", *words)))
     rest += arguments[at : at + taken]
     return taken
+
+
+def _unknown_option(name: str, words: tuple[str, ...]) -> NoReturn:
+    from tool.completion import options_of
+
+    place = " ".join(("psi-tool", *words))
+    if any(name == option.flag for command in COMMANDS for option in options_of(command)):
+        wrong(f"{name} is not known here; the options of a command stand behind the command", place)
+    wrong(f"there is no option {name}{_near(name, _BEFORE)}", place)
+
+
+# What one may say instead of an option that asks about psi-tool: `psi-tool help scheduler`.
+_ASKING: Final = {option.name: option.flag for option in HELP}
 
 
 def _is_word(argument: str) -> bool:
@@ -151,23 +196,28 @@ def _unknown(words: tuple[str, ...]) -> NoReturn:
 def _near(given: str, known: Iterable[str], before: str = "") -> str:
     from difflib import get_close_matches
 
-    names = list(known)
-    near = get_close_matches(given, names, n=1)
+    # The dashes are alike in all of them.
+    names = {name.lstrip("-"): name for name in known}
+    given = given.lstrip("-")
+    near = [name for name in names if len(given) > 2 and name.startswith(given)]
+    near = near or get_close_matches(given, names, n=1, cutoff=_NEAR)
     if near:
-        return f"; did you mean {f'{before} {near[0]}'.strip()}?"
-    return f"; there are: {', '.join(names)}"
+        return f"; did you mean {f'{before} {names[near[0]]}'.strip()}?"
+    return f"; there are: {', '.join(names.values())}"
 
 
 # -- one command's values
 
 
-def _values(command: Command, rest: list[str]) -> dict[str, Any]:
+def _values(command: Command, rest: list[str]) -> Values:
     parser = _parser(command)
     found = vars(_parsed(parser, rest))
+    values = Values()
     if command.does == "serve":
-        return found
-    values: dict[str, Any] = {}
+        values.update(found)
+        return values
     for option in command.all_options:
+        source = option.flag
         value = found.get(option.name)
         alone = found.get(f"{option.name} alone")
         if alone is not None:
@@ -176,7 +226,8 @@ def _values(command: Command, rest: list[str]) -> dict[str, Any]:
             value = alone
         if value is None and option.variable:
             value = os.environ.get(option.variable) or None
-        values[option.name] = value
+            source = option.variable
+        values.give(option, value, source)
     missing = [option for option in command.options if option.required and values[option.name] is None]
     if missing:
         parser.error("; ".join(f"{option.place or option.flag} is missing: {option.doc}" for option in missing))
@@ -184,14 +235,21 @@ def _values(command: Command, rest: list[str]) -> dict[str, Any]:
         parser.error("--json or --edn, not both")
     if values.get("only-id") and (values.get("json") or values.get("edn")):
         parser.error("--only-id is a form of its own: without --json and --edn")
+    if values.get("all") and values.get("session") and not values.from_variable("session"):
+        parser.error("--all or --session, not both")
     return values
 
 
 def _parsed(parser: argparse.ArgumentParser, rest: list[str]) -> argparse.Namespace:
     found, unknown = parser.parse_known_args(rest)
+    unknown = [each for each in unknown if each != "--"]
     for argument in unknown:
         if argument.startswith("-") and argument != "-":
             name = argument.partition("=")[0]
+            if name in _BEFORE:
+                # No mistake in spelling: others have it.
+                why = "there is no id to give" if name == "--only-id" else "it is for other commands"
+                parser.error(f"{name} means nothing here; {why}")
             known = [flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")]
             parser.error(f"there is no option {name}{_near(name, known)}")
     if unknown:
@@ -258,7 +316,7 @@ def overview() -> str:
         "psi-tool: ask and change a running psi.",
         "",
         "usage: psi-tool COMMAND ...        one of those below",
-        "       psi-tool REQUEST            any request, as EDN or JSON; - reads standard input",
+        "       psi-tool REQUEST            any request, as EDN or JSON; @FILE and - read it",
         "",
         "commands:",
     ]
@@ -272,7 +330,7 @@ def overview() -> str:
     for option in SHARED:
         variable = f" [{option.variable}]" if option.variable else ""
         lines.append(f"  {option.typed:<16}{option.doc}{variable}")
-    lines += ["", _examples(EXAMPLES), "", "More about one: psi-tool COMMAND --help"]
+    lines += ["", _examples(EXAMPLES), "", "More about one: psi-tool COMMAND --help, or psi-tool help COMMAND"]
     return "\n".join(lines)
 
 

@@ -10,7 +10,7 @@ import json
 import sys
 
 from tool.client import Address, BadAddress, NoService, NotHttp, Reply, address, post
-from tool.commands import DEFAULT_URL, ERROR, MAP, NO_SERVICE, OK, WRONG_USAGE, Command
+from tool.commands import DEFAULT_URL, ERROR, MAP, NO_SERVICE, OK, WRONG_USAGE, Command, Option
 from tool.output import data, plain
 
 TYPE_CHECKING = False
@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any, Final, NoReturn
 
-__all__ = ["no_service", "place", "plain_header", "refusal", "run", "say"]
+    from tool.arguments import Values
+
+__all__ = ["place", "plain_header", "run", "say"]
 
 JSON: Final = "application/json"
 EDN: Final = "application/edn"
 _STATUS: Final = "psi-tool/overall-status"
+_FAILED: Final = ("error", "interrupted")  # how a run ends that did not do what it was to do
 
 
 class _Ended(Exception):
@@ -34,11 +37,11 @@ class _Ended(Exception):
         self.message = message
 
 
-def run(command: Command, values: Mapping[str, Any]) -> int:
+def run(command: Command, values: Values) -> int:
     """Carry out a command that sends a request."""
     try:
         if command.does == "raw":
-            body, kind = _raw(values["request"])
+            body, kind = _raw(command.options[0], values["request"])
             return _tool(body, kind, values)
         if command.does == "query" and values["explain"]:
             return _explain(command, values)
@@ -51,12 +54,11 @@ def run(command: Command, values: Mapping[str, Any]) -> int:
 # -- what is sent
 
 
-def _raw(given: str) -> tuple[bytes, str]:
+def _raw(option: Option, given: str) -> tuple[bytes, str]:
     """The request as it was given, and what it is written in."""
-    if given == "-":
-        body = sys.stdin.buffer.read()
-    else:
-        body = given.encode("utf-8", "surrogateescape")  # the bytes that were typed, whatever they are
+    name = _file_in(given)
+    # The bytes that were typed or stand there, whatever they are.
+    body = _bytes(name, option) if name else given.encode("utf-8", "surrogateescape")
     if not body.strip():
         _wrong("the request is empty; accepted: a map with `action`, as EDN or JSON")
     try:
@@ -77,70 +79,88 @@ def _request(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _keys(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     """The options that were given, as keys of a request."""
+    given = [(option, values[option.name]) for option in command.options if values[option.name] is not None]
+    if sum(option.file and _file_in(value) == "-" for option, value in given) > 1:
+        _wrong("standard input can be read for one option only")
     found = {}
-    for option in command.options:
-        value = values[option.name]
-        if value is not None:
-            found[option.name] = _map(value, option.flag) if option.kind == MAP else value
+    for option, value in given:
+        text = _text(value, option) if option.file else value
+        found[option.name] = _map(text) if option.kind == MAP else text
     return found
 
 
-def _map(text: str, flag: str) -> Any:
+def _map(text: str) -> Any:
     """JSON as data, anything else as it is: the service reads EDN."""
-    if text.startswith("@"):
-        text = _file(text[1:], flag)
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return text
 
 
-def _file(name: str, flag: str) -> str:
+def _text(given: str, option: Option) -> str:
+    name = _file_in(given)
+    if not name:
+        return given
+    try:
+        return _bytes(name, option).decode()
+    except UnicodeDecodeError:
+        _wrong(f"{option.flag}: {name} is no UTF-8 text")
+
+
+def _file_in(given: str) -> str:
+    """The file that a value names, ``-`` for standard input; nothing for a value that is meant as it stands."""
+    return given if given == "-" else given[1:] if given.startswith("@") else ""
+
+
+def _bytes(name: str, option: Option) -> bytes:
     try:
         if name == "-":
-            return sys.stdin.buffer.read().decode()
-        with open(name, encoding="utf-8") as file:  # noqa: PTH123 – pathlib costs as much as the rest of this module
+            return sys.stdin.buffer.read()
+        with open(name, "rb") as file:  # noqa: PTH123 – pathlib costs as much as the rest of this module
             return file.read()
     except OSError as error:
-        _wrong(f"{flag}: {name} cannot be read: {error.strerror or error}")
-    except UnicodeDecodeError:
-        _wrong(f"{flag}: {name} is no UTF-8 text")
+        _wrong(f"{option.place or option.flag}: {name} cannot be read: {error.strerror or error}")
 
 
 # -- the exchange
 
 
-def place(values: Mapping[str, Any]) -> Address:
+def place(values: Values) -> Address:
     """Where the service is; SystemExit with 2 for a URL that is none."""
     try:
         return address(values["url"] or DEFAULT_URL)
     except BadAddress as error:
-        _wrong(f"--url: {error}")
+        _wrong(f"{values.source('url')}: {error}")
 
 
-def plain_header(value: str, flag: str) -> str:
-    """A value that may stand in a line of the protocol."""
+def plain_header(values: Values, name: str) -> str:
+    """A value that may stand in a line of the protocol; nothing where none was given."""
+    value: str = values[name] or ""
     if not all(" " <= character <= "~" for character in value):
-        _wrong(f"{flag} takes printable ASCII only, got {value!r}")
+        _wrong(f"{values.source(name)} takes printable ASCII only, got {value!r}")
     return value
 
 
-def _send(path: str, body: bytes, kind: str, values: Mapping[str, Any]) -> tuple[Address, Reply]:
+def _send(path: str, body: bytes, kind: str, values: Values) -> tuple[Address, Reply]:
     headers = {"Content-Type": kind, "Accept": EDN if values["edn"] else JSON}
-    if values["session"]:
-        headers["Psi-Session"] = plain_header(values["session"], "--session")
-    if values["token"]:
-        headers["Authorization"] = f"Bearer {plain_header(values['token'], '--token')}"
+    if session := plain_header(values, "session"):
+        headers["Psi-Session"] = session
+    if token := plain_header(values, "token"):
+        headers["Authorization"] = f"Bearer {token}"
     at = place(values)
     try:
         return at, post(at, path, body, headers)
     except NoService as error:
+        from tool.refusals import no_service
+
         raise _Ended(NO_SERVICE, no_service(at, error)) from None
     except NotHttp as error:
-        raise _Ended(ERROR, f"what answers at {at} is no psi service: {error}. Check --url or PSI_URL.") from None
+        from tool.refusals import not_psi
+
+        raise _Ended(ERROR, not_psi(at, error)) from None
 
 
-def _tool(body: bytes, kind: str, values: Mapping[str, Any]) -> int:
+def _tool(body: bytes, kind: str, values: Values) -> int:
     at, reply = _send("/psi-tool", body, kind, values)
     if values["edn"]:
         # The envelope names its status before anything that somebody else wrote, so the first mention is the one.
@@ -148,34 +168,82 @@ def _tool(body: bytes, kind: str, values: Mapping[str, Any]) -> int:
         if not status or reply.status not in (200, 400):
             raise _refused(at, reply)
         data(reply.body)
-        return OK if status.startswith(b":ok") else ERROR
+        return OK if status.startswith(b":ok") and not _failed_edn(reply.body) else ERROR
     envelope = _data(reply)
     if not isinstance(envelope, dict) or _STATUS not in envelope:
         raise _refused(at, reply)
-    failed = envelope[_STATUS] != "ok"
-    if values["only-id"] and not failed and (name := _id_in(envelope)):
-        data(name.encode())
+    if values.get("only-id"):
+        _show_ids(envelope, values)
     elif _is_for_people(values):
-        from tool.tables import show
-
-        show(envelope)
+        _show(at, envelope, values)
     else:
         data(reply.body)
-    return ERROR if failed else OK
+    return OK if envelope[_STATUS] == "ok" and not _failed(envelope) else ERROR
 
 
-def _id_in(envelope: dict[str, Any]) -> str:
-    """The id of what the answer is about: the run that was begun, or else the schedule or session that is shown."""
+def _show(at: Address, envelope: dict[str, Any], values: Values) -> None:
+    from tool.tables import Strange, show
+
+    try:
+        show(envelope, variable=values.from_variable("session"))
+    except Strange as strange:
+        from tool.refusals import other_version
+
+        raise _Ended(ERROR, other_version(at, strange)) from None
+
+
+def _show_ids(envelope: dict[str, Any], values: Values) -> None:
+    """The ids alone; or a sentence beside them, so that nothing else is ever taken for one."""
+    if envelope[_STATUS] != "ok":
+        from tool.refusals import helps, sentence
+
+        error = _below(envelope, "psi-tool/error")
+        said = (sentence(error), helps(error, values.from_variable("session")))
+        raise _Ended(ERROR, "\n".join(filter(None, said)))
+    found = _ids(envelope)
+    if found is None:
+        raise _Ended(WRONG_USAGE, "The request was carried out, and its answer has no id to give.")
+    if found:
+        data("\n".join(found).encode())
+
+
+def _ids(envelope: dict[str, Any]) -> list[str] | None:
+    """The ids of what the answer is about: the run that was begun, or else what is shown or listed."""
     for action in ("scheduler", "session"):
-        told = envelope.get(f"psi-tool/{action}") or {}
-        shown = told.get("schedule") or told.get("session") or {}
-        found = told.get("run-id") or shown.get("schedule-id") or shown.get("session-id")
-        if found:
-            return str(found)
-    return ""
+        told = _below(envelope, f"psi-tool/{action}")
+        for one, several, key in (("schedule", "schedules", "schedule-id"), ("session", "sessions", "session-id")):
+            listed = told.get(several)
+            if isinstance(listed, list):
+                return [str(each[key]) for each in listed if isinstance(each, dict) and key in each]
+            found = told.get("run-id") or _below(told, one).get(key)
+            if found:
+                return [str(found)]
+    return None
 
 
-def _explain(command: Command, values: Mapping[str, Any]) -> int:
+def _below(given: Mapping[str, Any], key: str) -> dict[str, Any]:
+    found = given.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _failed(envelope: dict[str, Any]) -> bool:
+    """Whether the run that was waited for did not do what it was to do. The service says ok: it has answered."""
+    return _below(_below(envelope, "psi-tool/session"), "run").get("state") in _FAILED
+
+
+def _failed_edn(body: bytes) -> bool:
+    if b" :run {" not in body:
+        return False
+    from psi.edn import ReadError, loads  # costs little beside the run that was waited for
+
+    try:
+        envelope = loads(body)
+    except ReadError:
+        return False
+    return isinstance(envelope, dict) and _failed(envelope)
+
+
+def _explain(command: Command, values: Values) -> int:
     """The plan of a query. It comes from /eql, whose errors are not envelopes."""
     body = json.dumps({**_keys(command, values), "explain": True}).encode()
     at, reply = _send("/eql", body, JSON, values)
@@ -195,7 +263,7 @@ def _explain(command: Command, values: Mapping[str, Any]) -> int:
     elif is_error:
         from tool.tables import complain
 
-        complain(said["error"])
+        complain(said["error"], variable=values.from_variable("session"))
     else:
         data(plain(said["explain"]).rstrip("\n").encode("utf-8", "replace"))
     return ERROR if is_error else OK
@@ -225,36 +293,13 @@ def say(message: str) -> None:
     sys.stderr.write(f"\x1b[31m{message}\x1b[0m\n" if red else f"{message}\n")
 
 
-def no_service(at: Address, why: object) -> str:
-    return (
-        f"No psi service is reachable at {at}: {why}.\n"
-        "Start one with `psi-tool serve`, or `make serve` in the project's folder; another place is named with --url "
-        "or PSI_URL."
-    )
-
-
 def _refused(at: Address, reply: Reply) -> _Ended:
+    from tool.refusals import refusal
+
     said = _data(reply)
     error = said.get("error") if isinstance(said, dict) else None
     message = str(error["message"]) if isinstance(error, dict) and "message" in error else ""
-    return _Ended(ERROR, refusal(at, reply.status, message, reply.headers.get("retry-after", "")))
-
-
-def refusal(at: Address, status: int, message: str, retry_after: str = "") -> str:
-    """A refusal of the service as a whole, as a sentence with what helps. ``message``: the service's own words."""
-    words = f": {message.rstrip('.')}" if message else ""
-    hint = ""
-    if status == 401:
-        hint = " Give a token with --token or PSI_TOKEN; `psi-tool token create` makes one, where the service runs."
-    elif status == 429:
-        hint = f" Try again in {retry_after} s." if retry_after else " Try again in a moment."
-    elif status == 503:
-        hint = " It is starting, stopping or has too much to do: try again in a moment."
-    elif status >= 500:
-        hint = " The log of the service says more."
-    elif not message:
-        return f"What answers at {at} is no psi service: it says {status}. Check --url or PSI_URL."
-    return f"The service at {at} refused ({status}){words}.{hint}"
+    return _Ended(ERROR, refusal(at, reply.status, message, reply.headers))
 
 
 def _wrong(message: str) -> NoReturn:

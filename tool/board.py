@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import monotonic
-from types import TracebackType
 from typing import Any, Final
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.rule import Rule
@@ -16,14 +17,15 @@ from rich.text import Text
 
 from tool.client import Address
 from tool.output import Writing, plain
-from tool.tables import Row, schedule_row, session_row, terminal
+from tool.tables import Row, moment, one_line, schedule_row, session_row, terminal
 
 __all__ = ["Board", "sentence"]
 
 _KEPT: Final = 200
 _FEWEST: Final = 3  # events that are shown, however small the terminal is
 _PAUSE: Final = 0.1  # seconds between two pictures, however much happens
-_LONGEST_LABEL: Final = 20
+_LONGEST_NAME: Final = 16  # columns of an event's line that its session gets, and where there are few
+_SHORTEST_NAME: Final = 8
 # How wide a terminal is that has room for everything, and for an id beside what is said.
 _ROOM_FOR_ALL: Final = 110
 _ROOM_FOR_IDS: Final = 76
@@ -34,6 +36,8 @@ def _now() -> datetime:
 
 
 class Board:
+    """``note``: what is to be known about the session that is watched."""
+
     tick = 0.5
 
     def __init__(
@@ -41,30 +45,32 @@ class Board:
         at: Address,
         session: str | None,
         *,
+        note: str = "",
         console: Console | None = None,
         now: Callable[[], datetime] = _now,
     ) -> None:
         self._at = at
         self._session = session
+        self._note = note
         self._now = now
         self._console = console or terminal()
-        self._events: deque[Text] = deque(maxlen=_KEPT)
+        self._events: deque[_Line] = deque(maxlen=_KEPT)
         self._schedules: list[dict[str, Any]] = []
         self._sessions: list[dict[str, Any]] = []
         self._names: dict[str, str] = {}
         self._state = "connecting"
         self._drawn = 0.0
         self._flowing: tuple[Any, Any] | None = None  # the run and the kind of text that the last line goes on with
-        self._live = Live(console=self._console, auto_refresh=False, get_renderable=self.picture)
+        # On the other screen: a terminal that is made narrower would break the lines of the last picture, which would
+        # then stay above the next one.
+        self._live = Live(console=self._console, screen=True, auto_refresh=False, get_renderable=self.picture)
 
-    def __enter__(self) -> Board:
+    def open(self) -> None:
+        """Take the terminal. Apart from making a board, so that whoever has one can promise beforehand to close it."""
         with Writing():
             self._live.start(refresh=True)
-        return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
         with Writing():
             self._live.stop()
 
@@ -75,7 +81,7 @@ class Board:
         assert data is not None
         flows = (data.get("run_id"), data.get("type")) if "delta" in data else None
         if flows is not None and flows == self._flowing and self._events:
-            self._events[-1].append(_one_line(data["delta"]))
+            self._events[-1].text.append(one_line(data["delta"]))
         else:
             self._events.append(self._line(event))
         self._flowing = flows
@@ -83,7 +89,7 @@ class Board:
 
     def gap(self, reason: str, missed: int | None) -> None:
         how_many = f"{missed} events are missing: " if missed else ""
-        self._events.append(Text(f"… {how_many}{reason} …", "yellow"))
+        self._events.append(_Line("", "", f"… {how_many}{reason} …", Text(), "yellow"))
         self._flowing = None
         self._show_soon()
 
@@ -140,27 +146,59 @@ class Board:
         head = Text(f"psi at {self._at}", "bold")
         if self._session:
             head.append(f", session {plain(self._session)}")
+            head.append(f" ({self._note})" if self._note else "", "not bold")
         if self._state:
             head.append(f"  {plain(self._state)}", "yellow")
         return head
 
     def _latest(self, room: int, width: int) -> list[Text]:
-        """The newest lines, one row each; of a text that is longer the end counts."""
-        latest = []
-        for line in list(self._events)[-room:]:
-            short = line.copy()
-            if len(short) > width:
-                short = Text.assemble(short[: width // 3], "…", short[-(width - width // 3 - 1) :])
-            short.no_wrap = True
-            latest.append(short)
+        """The newest lines, one row each."""
+        latest = [line.cut(width) for line in list(self._events)[-room:]]
         return latest or [Text("Nothing has happened yet.", "bright_black")]
 
-    def _line(self, event: Mapping[str, Any]) -> Text:
-        clock = _one_line(event.get("at", ""))[11:19]
+    def _line(self, event: Mapping[str, Any]) -> _Line:
         session = str(event.get("sessionId") or "")
-        who = _one_line(self._names.get(session) or session[:12])
-        line = Text.assemble((clock, "bright_black"), " ", (who, "cyan") if who else "", " " if who else "")
-        return line.append(_one_line(sentence(event)))
+        # Where there is one session only, everything is about that one.
+        who = "" if self._session else one_line(self._names.get(session) or session[:12])
+        what, colon, text = one_line(sentence(event)).partition(": ")
+        return _Line(moment(event.get("at"), "%H:%M:%S"), who, f"{what}{colon}", Text(text))
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """An event: when, who and what, and the text behind it, which may grow."""
+
+    clock: str
+    who: str
+    what: str
+    text: Text
+    style: str = ""
+
+    def cut(self, width: int) -> Text:
+        """As much as fits in one row. What happened counts more than to whom, and of the text the end counts."""
+        name = Text(self.who, "cyan")
+        name.truncate(max(_SHORTEST_NAME, min(_LONGEST_NAME, width // 5)), overflow="ellipsis")
+        parts = (Text(self.clock, "bright_black"), name, Text(self.what, self.style))
+        head = Text(" ").join(part for part in parts if part.plain)
+        whole = Text.assemble(head, self.text, no_wrap=True)
+        if whole.cell_len <= width:
+            return whole
+        if head.cell_len >= width:
+            head.truncate(width, overflow="ellipsis")
+            return head
+        return Text.assemble(head, "…", _end(self.text, width - head.cell_len - 1), no_wrap=True)
+
+
+def _end(text: Text, cells: int) -> Text:
+    """The end of a text, as long as there is room for it."""
+    start = len(text)
+    room = cells
+    for place in range(len(text) - 1, -1, -1):
+        room -= cell_len(text.plain[place])
+        if room < 0:
+            break
+        start = place
+    return text[start:] if start < len(text) else Text()
 
 
 def _rule(title: str, there_are: int = 0, shown: int = 0) -> Rule:
@@ -182,7 +220,6 @@ def _session_cells(session: Mapping[str, Any], width: int, now: datetime) -> Row
 
 def _schedule_cells(schedule: Mapping[str, Any], width: int, now: datetime) -> Row:
     name, when, status, kind, label, message = schedule_row(schedule, now)
-    label.truncate(_LONGEST_LABEL, overflow="ellipsis")
     if width >= _ROOM_FOR_ALL:
         return name, when, status, kind, label, message
     when = status if schedule["status"] == "queued" else when  # the shorter way to say so
@@ -213,26 +250,22 @@ def _listed(value: Any) -> list[Mapping[str, Any]]:
 
 def _schedule(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "schedule-id": _one_line(given.get("scheduleId")),
+        "schedule-id": one_line(given.get("scheduleId")),
         "status": str(given.get("status", "")).lower(),
         "kind": str(given.get("kind", "")).lower(),
-        "label": _one_line(given.get("label") or ""),
-        "message": _one_line(given.get("message") or "")[:200],
+        "label": one_line(given.get("label") or ""),
+        "message": one_line(given.get("message") or "")[:200],
         "fire-at": given.get("fireAt"),
     }
 
 
 def _session(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "session-id": _one_line(given.get("sessionId")),
-        "session-name": _one_line(given.get("sessionDisplayName") or ""),
+        "session-id": one_line(given.get("sessionId")),
+        "session-name": one_line(given.get("sessionDisplayName") or ""),
         "phase": str(given.get("phase", "")).lower(),
         "updated": given.get("updated"),
     }
-
-
-def _one_line(text: object) -> str:
-    return plain(text).replace("\n", " ↵ ").replace("\t", " ")
 
 
 def sentence(event: Mapping[str, Any]) -> str:

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import BinaryIO, Final
 
-__all__ = ["Address", "BadAddress", "NoService", "NotHttp", "Reply", "address", "post"]
+__all__ = ["Address", "BadAddress", "NoService", "NotHttp", "Reply", "address", "insecurity", "post"]
 
 CONNECT_SECONDS: Final = 10.0
 _LONGEST_LINE: Final = 65_536
 _PORTS: Final = {"http": 80, "https": 443}
+# What the service names when it starts. Who copies one of them means the service.
+_ENDPOINTS: Final = ("/psi-tool", "/eql", "/graphql")
 
 
 class BadAddress(Exception):
@@ -83,7 +85,12 @@ def address(url: str) -> Address:
     number = _PORTS[scheme] if not colon else int(port) if port.isascii() and port.isdigit() else 0
     if not host or not 0 < number < 65_536:
         raise BadAddress(f"{url!r}: a host and a port from 1 to 65535 are needed, http://HOST:PORT")
-    return Address(scheme, host, number, f"{slash}{path}".rstrip("/"))
+    prefix = f"{slash}{path}".rstrip("/")
+    for endpoint in _ENDPOINTS:
+        if prefix.endswith(endpoint):
+            prefix = prefix[: -len(endpoint)].rstrip("/")
+            break
+    return Address(scheme, host, number, prefix)
 
 
 def _is_plain(text: str) -> bool:
@@ -130,7 +137,19 @@ def _connected(at: Address) -> socket.socket:
         return ssl.create_default_context().wrap_socket(connection, server_hostname=at.host)
     except OSError as error:
         connection.close()
+        if said := insecurity(at, error):
+            raise NotHttp(said) from None
         raise NoService(_reason(error)) from None
+
+
+def insecurity(at: Address, error: OSError) -> str:
+    """Why there is no TLS with somebody who answers; nothing where another thing is the matter."""
+    match getattr(error, "reason", None):
+        case "WRONG_VERSION_NUMBER" | "HTTP_REQUEST" | "RECORD_LAYER_FAILURE":
+            return f"it speaks no TLS, so try {Address('http', at.host, at.port, at.path)}"
+        case "CERTIFICATE_VERIFY_FAILED":
+            return f"its certificate is not trusted, {getattr(error, 'verify_message', 'for a reason unknown')}"
+    return ""
 
 
 def _reason(error: Exception) -> str:
@@ -160,6 +179,8 @@ def _head(answer: BinaryIO) -> tuple[int, dict[str, str]]:
         raise NoService("the connection was closed without an answer; whether the request was carried out is not known")
     version, _, rest = first.partition(" ")
     code = rest[:3]
+    if first.startswith("\x15\x03"):  # how TLS begins to complain
+        raise NotHttp("it speaks TLS, so try https://")
     if not version.startswith("HTTP/") or not (code.isascii() and code.isdigit() and len(code) == 3):
         raise NotHttp("its answer is not HTTP")
     headers: dict[str, str] = {}

@@ -28,6 +28,9 @@ __all__ = [
     "OK",
     "OUTPUT",
     "RAW",
+    "TERMINATED",
+    "WITHOUT_ID",
+    "WITHOUT_SESSION",
     "WRONG_USAGE",
     "Command",
     "Option",
@@ -37,24 +40,26 @@ __all__ = [
 
 DEFAULT_URL: Final = "http://127.0.0.1:8420"
 
-# Exit codes are part of the public surface; the last two are how a shell counts what a signal ended.
+# Exit codes are part of the public surface; the last three are how a shell counts what a signal ended.
 OK: Final = 0
 ERROR: Final = 1  # the service said so
 WRONG_USAGE: Final = 2
 NO_SERVICE: Final = 3
 INTERRUPTED: Final = 130
 BROKEN_PIPE: Final = 141
+TERMINATED: Final = 143
 
 TEXT: Final = "text"
 INTEGER: Final = "integer"
-MAP: Final = "map"  # EDN, JSON or @FILE
+MAP: Final = "map"  # EDN or JSON
 FLAG: Final = "flag"  # given or not, without a value
 
 
 class Option:
-    """Something that can be typed behind a command: ``--name VALUE``. With ``place`` the value may also stand alone."""
+    """Something that can be typed behind a command: ``--name VALUE``. With ``place`` the value may stand alone; with
+    ``file`` it may be read, from @FILE, or from standard input with - or @-."""
 
-    __slots__ = ("choices", "doc", "kind", "name", "place", "required", "shown", "variable")
+    __slots__ = ("choices", "doc", "file", "kind", "name", "place", "required", "shown", "variable")
 
     def __init__(
         self,
@@ -67,6 +72,7 @@ class Option:
         required: bool = False,
         place: str = "",
         variable: str = "",
+        file: bool = False,
     ) -> None:
         self.name = name
         self.doc = doc
@@ -76,6 +82,7 @@ class Option:
         self.required = required
         self.place = place
         self.variable = variable  # of the environment, taken where the option is not given
+        self.file = file or kind == MAP
 
     @property
     def flag(self) -> str:
@@ -148,11 +155,18 @@ OUTPUT: Final = (
     Option("json", "answer as JSON, one line; what a pipe gets anyway", kind=FLAG),
     Option("edn", "answer as EDN", kind=FLAG),
 )
-SHARED: Final = (
-    *CONNECTION,
-    *OUTPUT,
-    Option("only-id", "answer with the id of the run, schedule or session alone, for scripts", kind=FLAG),
+_ONLY_ID: Final = Option(
+    "only-id", "answer with the id of the run, schedule or session alone, of a list one in each line", kind=FLAG
 )
+SHARED: Final = (*CONNECTION, *OUTPUT, _ONLY_ID)
+# What works without a session must not fail because of one that has gone: here it counts only where it is typed.
+WITHOUT_SESSION: Final = (
+    CONNECTION[0],
+    Option("session", "the invoking session; PSI_SESSION does not count here, since none is needed", "ID"),
+    *SHARED[2:],
+)
+# What is asked of the graph has no id of its own.
+WITHOUT_ID: Final = (*CONNECTION, *OUTPUT)
 HELP: Final = (
     Option("help", "show this and end", kind=FLAG),
     Option("version", "show the version and end", kind=FLAG),
@@ -160,8 +174,16 @@ HELP: Final = (
 
 RAW: Final = Command(
     "",
-    "Send any request, written as EDN or JSON; - reads it from standard input.",
-    (Option("request", "a map with `action`, as EDN or JSON; - reads standard input", required=True, place="REQUEST"),),
+    "Send any request, written as EDN or JSON; @FILE reads it from a file, - from standard input.",
+    (
+        Option(
+            "request",
+            "a map with `action`, as EDN or JSON; @FILE reads it from a file, - from standard input",
+            required=True,
+            place="REQUEST",
+            file=True,
+        ),
+    ),
     (
         """psi-tool '{:action "scheduler" :op "list"}'""",
         """echo '{"action": "session", "op": "list"}' | psi-tool -""",
@@ -186,7 +208,7 @@ LATER: Final = {
 
 _WHOSE: Final = Option("session-id", "the session that is meant; left out, the invoking one", "ID")
 _WHICH: Final = Option("session-id", "the session; left out, the invoking one", "ID", place="SESSION")
-_CONFIG_SHOWN: Final = "EDN|JSON|@FILE"
+_CONFIG_SHOWN: Final = "EDN|JSON|@FILE|@-"
 
 SCOPES: Final = ("read", "write", "admin")
 _DATA: Final = Option(
@@ -249,9 +271,9 @@ COMMANDS: Final = (
             'psi-tool session create "First steps"',
             "psi-tool session create --name Builds --config '{:thinking-level :low}'",
         ),
-        shared=SHARED,
+        shared=WITHOUT_SESSION,
     ),
-    Command("session list", "Every session, the oldest first.", (), ("psi-tool session list",), shared=SHARED),
+    Command("session list", "Every session, the oldest first.", (), ("psi-tool session list",), shared=WITHOUT_SESSION),
     Command(
         "session show",
         "One session.",
@@ -264,7 +286,11 @@ COMMANDS: Final = (
         "Submit a prompt. Answers with the run, which goes on; with --wait when it has ended.",
         (
             Option("message", "the prompt", "TEXT", required=True, place="MESSAGE"),
-            Option("wait", "answer when the run has ended, with what it said", kind=FLAG),
+            Option(
+                "wait",
+                "answer when the run has ended, with what it said; one that failed has the exit code 1",
+                kind=FLAG,
+            ),
             _WHOSE,
         ),
         ('psi-tool session submit "/say Hello." --wait',),
@@ -288,16 +314,24 @@ COMMANDS: Final = (
         "query",
         "Ask the attribute graph, in EQL.",
         (
-            Option("query", "an EQL vector", "EQL", required=True, place="EQL"),
+            Option(
+                "query",
+                "an EQL vector; @FILE reads it from a file, - from standard input",
+                "EQL|@FILE|-",
+                required=True,
+                place="EQL",
+                file=True,
+            ),
             Option("entity", "what the query starts from: a map of attributes", _CONFIG_SHOWN, kind=MAP),
             Option("explain", "show what would be called; nothing is", kind=FLAG),
         ),
         (
             "psi-tool query '[:psi.scheduler/pending-count]'",
             "psi-tool query '[{:psi.system/sessions [:psi.agent-session/phase]}]' --explain",
+            "psi-tool query @sessions.eql",
         ),
         does="query",
-        shared=SHARED,
+        shared=WITHOUT_ID,
     ),
     Command(
         "mutate",
@@ -307,18 +341,20 @@ COMMANDS: Final = (
             Option("params", "its params: a map", _CONFIG_SHOWN, kind=MAP),
         ),
         ("psi-tool mutate psi.agent-session/create --params '{:name \"First\"}'",),
-        shared=SHARED,
+        shared=WITHOUT_ID,
     ),
     Command(
         "watch",
         "Show what happens, as it happens: events, and countdowns of what is scheduled.",
-        examples=("psi-tool watch", "psi-tool watch --session ses-7d44e4a1-0f0c-4c5e-9d51-3f5b8c1f2a60"),
+        (Option("all", "watch all sessions, also where PSI_SESSION names one", kind=FLAG),),
+        ("psi-tool watch", "psi-tool watch --session ses-7d44e4a1-0f0c-4c5e-9d51-3f5b8c1f2a60"),
         does="watch",
         shared=(
             CONNECTION[0],
             Option("session", "watch this session only; left out, all of them", "ID", variable="PSI_SESSION"),
             CONNECTION[2],
-            Option("json", "one JSON line for each event; what a pipe gets anyway", kind=FLAG),
+            Option("json", "one line of JSON for each event; what a pipe gets anyway", kind=FLAG),
+            Option("edn", "one line of EDN for each event", kind=FLAG),
         ),
         more="Goes on until it is interrupted, and connects again when the service was away.",
     ),

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Mapping
 from typing import Any
 
 from tool.output import text
 
-__all__ = ["described", "run"]
+__all__ = ["as_edn", "described", "run"]
 
 NAME = "psi-tool"
+_NAME = re.compile(r"[^\W\d][\w.*+!?$%&=<>-]*(/[^\W\d][\w.*+!?$%&=<>-]*)?")
 
 
 def described(form: str) -> dict[str, Any]:
@@ -38,17 +40,24 @@ def run(values: Mapping[str, Any]) -> int:
 
         text(sdl().rstrip("\n"))
     elif values["edn"]:
-        from psi.edn import Keyword, dumps
-
-        text(dumps(_keywords(described(form), Keyword)))
+        text(as_edn(described(form)))
     else:
         laid_out = sys.stdout.isatty() and not values["json"]
         text(json.dumps(described(form), ensure_ascii=True, indent=2 if laid_out else None))
     return 0
 
 
-def _keywords(value: Any, keyword: Any) -> Any:
-    """Keys as keywords, as EDN has them."""
+def as_edn(value: Any) -> str:
+    """JSON data as EDN: its keys are keywords where they can be."""
+    from psi.edn import dumps
+
+    return dumps(_keywords(value))
+
+
+def _keywords(value: Any) -> Any:
+    from psi.edn import Keyword
+
     if isinstance(value, Mapping):
-        return {keyword(key): _keywords(below, keyword) for key, below in value.items()}
-    return [_keywords(each, keyword) for each in value] if isinstance(value, list) else value
+        named = ((Keyword(key) if _NAME.fullmatch(key) else key, below) for key, below in value.items())
+        return {key: _keywords(below) for key, below in named}
+    return [_keywords(each) for each in value] if isinstance(value, list) else value

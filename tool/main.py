@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from tool.arguments import Values
+
 __all__ = ["main"]
 
 
@@ -55,7 +57,7 @@ def _carry_out(arguments: Sequence[str]) -> int:
         return ended.code if isinstance(ended.code, int) else OK
 
 
-def _run(command: Command, values: Mapping[str, Any]) -> int:
+def _run(command: Command, values: Values) -> int:
     match command.does:
         case "serve":
             return _serve(values)

@@ -12,9 +12,10 @@ from tool.commands import (
     LATER,
     NO_SERVICE,
     OK,
-    OUTPUT,
     RAW,
     SHARED,
+    TERMINATED,
+    WITHOUT_SESSION,
     WRONG_USAGE,
     Command,
     Option,
@@ -25,11 +26,12 @@ __all__ = ["manual"]
 
 _CODES = (
     (OK, "ok"),
-    (ERROR, "the service said error, or refused the request as a whole"),
-    (WRONG_USAGE, "wrong usage; nothing was sent"),
+    (ERROR, "the service said error, or refused the request as a whole; or the run that `--wait` waited for failed"),
+    (WRONG_USAGE, "wrong usage; nothing was sent, unless `--only-id` finds no id in the answer to a request"),
     (NO_SERVICE, "no service is reachable"),
     (INTERRUPTED, "interrupted; `watch` ends with 0, since that is how it ends"),
     (BROKEN_PIPE, "whoever read the output has gone"),
+    (TERMINATED, "`watch` was told to end"),
 )
 
 
@@ -42,12 +44,15 @@ def manual() -> str:
         "",
         (
             "How to use it: [the command line](cli.md). What requests and answers mean: [psi-tool](psi-tool.md). "
-            "`psi-tool COMMAND --help` says the same as this page."
+            "`psi-tool COMMAND --help` and `psi-tool help COMMAND` say the same as this page."
         ),
         "",
         "## Options that commands share",
         "",
-        "They may stand before the command, behind it or between its words. An option wins over its variable.",
+        (
+            "They may stand before the command, behind it or between its words. An option wins over its variable. "
+            "Behind `--` nothing is an option. Where `@FILE` is taken, `-` and `@-` read standard input."
+        ),
         "",
         *_table(
             ("option", "variable", "what"), ((f"`{each.typed}`", _code(each.variable), each.doc) for each in SHARED)
@@ -89,12 +94,12 @@ def _command(command: Command) -> Iterator[str]:
     elif command.more:
         yield ""
         yield command.more
-    if command.shared and command.shared != SHARED:
+    if command.shared == WITHOUT_SESSION:
         yield ""
-        which = (
-            "`--json`, `--edn`" if command.shared == OUTPUT else ", ".join(f"`{each.flag}`" for each in command.shared)
-        )
-        yield f"Of the shared options it takes {which}."
+        yield "It takes the shared options, but no session from `PSI_SESSION`: none is needed, and one may have gone."
+    elif command.shared and command.shared != SHARED:
+        yield ""
+        yield f"Of the shared options it takes {', '.join(f'`{each.flag}`' for each in command.shared)}."
     elif not command.shared:
         yield ""
         yield "It takes none of the shared options."

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from rich.cells import cell_len
 from rich.console import Console, Group, RenderableType
 from rich.json import JSON
 from rich.padding import Padding
@@ -18,12 +19,16 @@ from rich.table import Table
 from rich.text import Text
 
 from tool.output import Writing, plain
+from tool.refusals import helps, sentence
 
 __all__ = [
     "Row",
+    "Strange",
     "ages",
     "complain",
     "countdown",
+    "moment",
+    "one_line",
     "schedule_row",
     "schedule_rows",
     "session_row",
@@ -33,10 +38,9 @@ __all__ = [
     "token_rows",
 ]
 
-# An id has 40 characters and is there to be copied whole. Where a table would leave no room for the text that people
-# wrote, everything else goes on lines below it.
-_ROOM_FOR_SESSIONS: Final = 78
-_ROOM_FOR_SCHEDULES: Final = 110
+# An id is there to be copied whole. Where a table would leave less than this for the text that people wrote, everything
+# else goes on lines below it.
+_LEAST_TEXT: Final = 16
 _ROOM_FOR_TOKENS: Final = 132
 
 _PHASES: Final = {"idle": "green", "streaming": "yellow", "compacting": "magenta"}
@@ -48,16 +52,14 @@ _STATUSES: Final = {
     "failed": "red",
 }
 _STATES: Final = {"active": "green", "expired": "yellow", "revoked": "bright_black"}
-# What a person can do about an error that says what is wrong but cannot know that it is read at a command line.
-_HINTS: Final = {
-    "session/required": "Say which with --session ID or PSI_SESSION; `psi-tool session create` makes one.",
-    "session/not-found": "`psi-tool session list` shows those there are.",
-    "scheduler/not-found": "`psi-tool scheduler list` shows those of the session.",
-    "session/busy": "`psi-tool session stop` stops the run.",
-    "auth/read-only": "`psi-tool token create --scope write` makes a token that may.",
-}
+# In a list a text has a line, and a label its share of it; a record and --json have the whole.
+_LONGEST_LABEL: Final = 20
 
 Row = tuple[Text, ...]
+
+
+class Strange(Exception):
+    """An answer that is not what this request is answered with."""
 
 
 def terminal(*, stderr: bool = False) -> Console:
@@ -65,10 +67,20 @@ def terminal(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, highlight=False, emoji=False)
 
 
-def show(envelope: Mapping[str, Any], console: Console | None = None, errors: Console | None = None) -> None:
-    """Print an envelope; an error goes to stderr, as a sentence."""
+def show(
+    envelope: Mapping[str, Any],
+    console: Console | None = None,
+    errors: Console | None = None,
+    *,
+    variable: str = "",
+) -> None:
+    """Print an envelope; an error goes to stderr, as a sentence. ``variable``: the session that the environment gave.
+
+    Raises Strange for what no psi service of this version answers.
+    """
     if envelope["psi-tool/overall-status"] != "ok":
-        complain(envelope.get("psi-tool/error") or {}, errors)
+        error = envelope.get("psi-tool/error")
+        complain(error if isinstance(error, Mapping) else {}, errors, variable=variable)
         return
     console = console or terminal()
     action = str(envelope.get("psi-tool/action"))
@@ -82,24 +94,12 @@ def show(envelope: Mapping[str, Any], console: Console | None = None, errors: Co
         console.print(shown)
 
 
-def complain(error: Mapping[str, Any], errors: Console | None = None) -> None:
+def complain(error: Mapping[str, Any], errors: Console | None = None, *, variable: str = "") -> None:
     """An error as one red sentence, and below it what helps."""
     errors = errors or terminal(stderr=True)
-    errors.print(Text(plain(error.get("message") or "the service said error and no more"), "red"))
-    hint = _HINTS.get(str(error.get("code"))) or _nearest(error.get("data"))
-    if hint:
-        errors.print(Text(hint))
-
-
-def _nearest(data: Any) -> str:
-    if not isinstance(data, Mapping):
-        return ""
-    if data.get("nearest"):
-        return f"Did you mean {plain(data['nearest'])}?"
-    problems = data.get("problems")
-    if isinstance(problems, list) and data.get("unsupported-keys"):
-        return "\n".join(plain(f"{each.get('path')}: {each.get('message')}") for each in problems if "path" in each)
-    return ""
+    errors.print(Text(plain(sentence(error)), "red"))
+    if hint := helps(error, variable):
+        errors.print(Text(plain(hint)))
 
 
 def _data(value: Any) -> RenderableType:
@@ -140,6 +140,15 @@ def ages(instant: object, now: datetime) -> str:
     return f"{_length(seconds)} ago" if seconds > 0 else "now"
 
 
+def moment(instant: object, form: str = "%Y-%m-%d %H:%M:%S %Z") -> str:
+    """When something is, by the clock on the wall of whoever reads it; nothing for what is no instant."""
+    try:
+        found = datetime.fromisoformat(str(instant))
+    except ValueError:
+        return ""
+    return f"{found.astimezone():{form}}" if found.tzinfo else ""
+
+
 def _length(seconds: int) -> str:
     if seconds < 60:
         return f"{seconds} s"
@@ -169,8 +178,8 @@ def schedule_row(schedule: Mapping[str, Any], now: datetime) -> Row:
         Text(_when(schedule, now)),
         _coloured(schedule.get("status"), _STATUSES),
         _text(schedule.get("kind")),
-        _text(schedule.get("label")),
-        _text(schedule.get("message")),
+        _short(schedule.get("label"), _LONGEST_LABEL),
+        Text(one_line(schedule.get("message"))),
     )
 
 
@@ -180,7 +189,7 @@ def session_row(session: Mapping[str, Any], now: datetime) -> Row:
         Text(plain(session.get("session-id", "")), "bold"),
         _coloured(session.get("phase"), _PHASES),
         Text(ages(session.get("updated"), now)),
-        _text(session.get("session-name")),
+        Text(one_line(session.get("session-name"))),
     )
 
 
@@ -190,7 +199,7 @@ def schedule_rows(schedules: Sequence[Mapping[str, Any]], width: int, now: datet
     return _listed(
         ("schedule", "when", "status", "kind", "label", "message"),
         [schedule_row(each, now) for each in schedules],
-        is_narrow=width < _ROOM_FOR_SCHEDULES,
+        width,
     )
 
 
@@ -200,7 +209,7 @@ def session_rows(sessions: Sequence[Mapping[str, Any]], width: int, now: datetim
     return _listed(
         ("session", "phase", "updated", "name"),
         [session_row(each, now) for each in sessions],
-        is_narrow=width < _ROOM_FOR_SESSIONS,
+        width,
     )
 
 
@@ -220,21 +229,35 @@ def token_rows(tokens: Sequence[Mapping[str, Any]], width: int) -> RenderableTyp
         cards.append(_card(name, (state, may, Text.assemble("user ", user)), moments, (called,)))
     if is_narrow:
         return Group(*cards)
-    return _listed(("token", "state", "may", "created", "expires", "last used", "user", "name"), rows, is_narrow=False)
+    heads = ("token", "state", "may", "created", "expires", "last used", "user", "name")
+    return _table(heads, rows, width)
 
 
 def _minute(instant: str | None) -> str:
-    return f"{datetime.fromisoformat(instant):%Y-%m-%d %H:%M}" if instant else ""
+    return moment(instant, "%Y-%m-%d %H:%M")
 
 
-def _listed(heads: tuple[str, ...], rows: Sequence[Row], *, is_narrow: bool) -> RenderableType:
-    if is_narrow:
-        return Group(*(_card(name, facts, (text,)) for name, *facts, text in rows))
+def _listed(heads: tuple[str, ...], rows: Sequence[Row], width: int) -> RenderableType:
+    """A line for each; a few where a line would leave too little of the text that people wrote, which comes last."""
+    longest = max(row[-1].cell_len for row in rows)
+    if _room(heads, rows, width) < min(longest, _LEAST_TEXT):
+        return Group(*(_card(name, facts, (_short(text.plain, 2 * (width - 4)),)) for name, *facts, text in rows))
+    return _table(heads, rows, width)
+
+
+def _room(heads: tuple[str, ...], rows: Sequence[Row], width: int) -> int:
+    """What a table would leave for its last column."""
+    others = list(zip(heads, *([cell.plain for cell in row] for row in rows), strict=True))[:-1]
+    return width - sum(max(map(cell_len, column)) + 2 for column in others)
+
+
+def _table(heads: tuple[str, ...], rows: Sequence[Row], width: int) -> Table:
     table = Table(box=None, header_style="bright_black", pad_edge=False)
-    for place, head in enumerate(heads):
-        table.add_column(head, no_wrap=place < len(heads) - 2, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
+    for head in heads:
+        table.add_column(head, no_wrap=True)
+    room = max(_room(heads, rows, width), _LEAST_TEXT)
+    for *facts, text in rows:
+        table.add_row(*facts, _short(text.plain, room))
     return table
 
 
@@ -254,6 +277,17 @@ def _record(pairs: Iterable[tuple[str, RenderableType]]) -> Table:
     return grid
 
 
+def one_line(value: object) -> str:
+    """A text that somebody wrote, where there is one line for it."""
+    return "" if value is None else plain(value).replace("\n", " ↵ ").replace("\t", " ")
+
+
+def _short(value: object, cells: int) -> Text:
+    text = Text(one_line(value), overflow="fold")
+    text.truncate(cells, overflow="ellipsis")
+    return text
+
+
 def _text(value: object) -> Text:
     return Text("" if value is None else plain(value), overflow="fold")
 
@@ -269,10 +303,11 @@ def _schedule(schedule: Mapping[str, Any], now: datetime) -> Table:
             ("schedule", Text(plain(schedule.get("schedule-id", "")), "bold")),
             ("status", _coloured(schedule.get("status"), _STATUSES)),
             ("when", Text(_when(schedule, now))),
-            ("fires at", _text(schedule.get("fire-at"))),
+            ("fires at", Text(moment(schedule.get("fire-at")))),
             ("kind", _text(schedule.get("kind"))),
             ("label", _text(schedule.get("label"))),
             ("message", _text(schedule.get("message"))),
+            ("config", Text(_config(schedule.get("session-config-summary")), overflow="fold")),
             ("session", _text(schedule.get("origin-session-id"))),
             ("created session", _text(schedule.get("created-session-id"))),
             ("failed with", _text(error.get("message") if isinstance(error, Mapping) else None)),
@@ -280,14 +315,35 @@ def _schedule(schedule: Mapping[str, Any], now: datetime) -> Table:
     )
 
 
-def _session(session: Mapping[str, Any] | None, now: datetime) -> Table:
-    session = session or {}
+def _config(summary: object) -> str:
+    """What a fresh session is to be: what was said about it, and nothing of what was not."""
+    if not isinstance(summary, Mapping):
+        return ""
+    model = summary.get("model")
+    counted = (("skill-count", "skill"), ("tool-count", "tool"), ("preloaded-message-count", "message"))
+    given = (
+        ("has-system-prompt?", "a system prompt"),
+        ("has-developer-prompt?", "a developer prompt"),
+        ("has-prompt-component-selection?", "a selection of prompt components"),
+    )
+    said = (
+        ("name", summary.get("session-name")),
+        ("model", f"{model.get('provider')}:{model.get('id')}" if isinstance(model, Mapping) else None),
+        ("thinking", summary.get("thinking-level")),
+    )
+    parts = [f"{name} {plain(value)}" for name, value in said if value]
+    parts += [f"{many} {what}{'' if many == 1 else 's'}" for key, what in counted if (many := summary.get(key))]
+    parts += [what for key, what in given if summary.get(key)]
+    return ", ".join(parts) or "nothing said"
+
+
+def _session(session: Mapping[str, Any], now: datetime) -> Table:
     return _record(
         (
             ("session", Text(plain(session.get("session-id", "")), "bold")),
             ("name", _text(session.get("session-name"))),
             ("phase", _coloured(session.get("phase"), _PHASES)),
-            ("created", _text(session.get("created"))),
+            ("created", Text(moment(session.get("created")))),
             ("updated", Text(ages(session.get("updated"), now))),
         )
     )
@@ -299,31 +355,36 @@ Content = Mapping[str, Any]
 
 
 def _created_schedule(content: Content, width: int, now: datetime) -> RenderableType:
-    return _schedule(content["schedule"], now)
+    return _schedule(_one(content, "schedule"), now)
 
 
 def _listed_schedules(content: Content, width: int, now: datetime) -> RenderableType:
-    return schedule_rows(content["schedules"], width, now)
+    return schedule_rows(_several(content, "schedules"), width, now)
 
 
 def _cancelled(content: Content, width: int, now: datetime) -> RenderableType:
-    return Group(Text("Cancelled.", "green"), _schedule(content["schedule"], now))
+    return Group(Text("Cancelled.", "green"), _schedule(_one(content, "schedule"), now))
 
 
 def _one_session(content: Content, width: int, now: datetime) -> RenderableType:
-    return _session(content["session"], now)
+    return _session(_one(content, "session"), now)
 
 
 def _listed_sessions(content: Content, width: int, now: datetime) -> RenderableType:
-    return session_rows(content["sessions"], width, now)
+    return session_rows(_several(content, "sessions"), width, now)
 
 
 def _submitted(content: Content, width: int, now: datetime) -> RenderableType:
     run = content.get("run")
     if not isinstance(run, Mapping):
-        return _record((("run", Text(plain(content["run-id"]), "bold")), ("session", _text(_id(content)))))
+        return _record((("run", Text(plain(content.get("run-id")), "bold")), ("session", _text(_id(content)))))
     colour = "" if run.get("state") == "ok" else "yellow"
-    return Group(Text(plain(run.get("answer") or f"(the run ended: {run.get('state')})"), colour))
+    answer = Text(plain(run.get("answer") or f"(the run ended: {run.get('state')})"), colour)
+    if run.get("state") != "error":
+        return answer
+    # The answer names a record, and this is where it stands.
+    query = f"psi-tool query '[:psi.run/error]' --entity '{{:psi.run/id \"{plain(run.get('run-id'))}\"}}'"
+    return Group(answer, Text("Why:"), Text(f"  {query}", no_wrap=True, overflow="ignore"))
 
 
 def _stopped(content: Content, width: int, now: datetime) -> RenderableType:
@@ -337,7 +398,22 @@ def _closed(content: Content, width: int, now: datetime) -> RenderableType:
 
 
 def _id(content: Content) -> str:
-    return str((content.get("session") or {}).get("session-id", ""))
+    session = content.get("session")  # None where it was closed meanwhile
+    return str(session.get("session-id", "")) if isinstance(session, Mapping) else ""
+
+
+def _one(content: Content, key: str) -> Mapping[str, Any]:
+    found = content.get(key)
+    if not isinstance(found, Mapping):
+        raise Strange(f"its answer has no {key}")
+    return found
+
+
+def _several(content: Content, key: str) -> list[Mapping[str, Any]]:
+    found = content.get(key)
+    if not isinstance(found, list) or not all(isinstance(each, Mapping) for each in found):
+        raise Strange(f"its answer has no list of {key}")
+    return found
 
 
 _TOLD: Final[dict[tuple[str, Any], Callable[[Content, int, datetime], RenderableType]]] = {

@@ -7,21 +7,30 @@ missed. How it looks is for :mod:`tool.board`; a pipe gets one JSON line for eac
 from __future__ import annotations
 
 import json
+import signal
 import sys
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import Any, Final, NoReturn, Protocol
 
-from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
+from websockets.exceptions import (
+    ConnectionClosed,
+    InvalidHandshake,
+    InvalidStatus,
+    InvalidURI,
+    WebSocketException,
+)
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
-from tool.ask import no_service, place, plain_header, refusal, say
-from tool.client import Address
-from tool.commands import ERROR, NO_SERVICE, OK
+from tool.arguments import Values
+from tool.ask import place, plain_header, say
+from tool.client import Address, insecurity
+from tool.commands import ERROR, NO_SERVICE, OK, TERMINATED
 from tool.output import flush, plain, text
+from tool.refusals import helps, no_service, not_psi, other_version, refusal, sentence
 
 __all__ = ["Lines", "Screen", "Watch", "run"]
 
@@ -57,9 +66,11 @@ _FOR_GOOD: Final = {
 
 
 class Screen(Protocol):
-    """Where it is shown. ``tick`` is how often it wants to be called without news; None: never."""
+    """Where it is shown."""
 
-    tick: float | None
+    @property
+    def tick(self) -> float | None:
+        """How often it wants to be called without news, in seconds; None: never."""
 
     def event(self, event: Mapping[str, Any]) -> None: ...
 
@@ -73,9 +84,12 @@ class Screen(Protocol):
 
 
 class Lines:
-    """For programs: one JSON line for each event. What is no event goes to stderr."""
+    """For programs: one line for each event, as JSON unless another form is given. What is no event goes to stderr."""
 
     tick = None
+
+    def __init__(self, form: Callable[[Mapping[str, Any]], str] = json.dumps) -> None:
+        self._form = form
 
     def event(self, event: Mapping[str, Any]) -> None:
         self._line({"session-id" if name == "sessionId" else name: value for name, value in event.items()})
@@ -95,7 +109,7 @@ class Lines:
         pass
 
     def _line(self, data: Mapping[str, Any]) -> None:
-        text(json.dumps(data))
+        text(self._form(data))
         flush()
 
 
@@ -103,29 +117,52 @@ class Refused(Exception):
     """The service will not have it; asking again is no use."""
 
 
-def run(values: Mapping[str, Any]) -> int:
+def run(values: Values) -> int:
     """``psi-tool watch``."""
     at = place(values)
-    token = plain_header(values["token"], "--token") if values["token"] else None
-    screen: Any = Lines()
-    shown: AbstractContextManager[Any] = nullcontext()
-    if sys.stdout.isatty() and not values["json"]:
-        from tool.board import Board
-
-        screen = shown = Board(at, values["session"])
-    watch = Watch(at, token, values["session"], screen)
+    token = plain_header(values, "token") or None
+    session = None if values["all"] else values["session"]
+    variable = "" if values["all"] else values.from_variable("session")
     try:
-        with shown:
-            said, code = watch.run()
+        with ExitStack() as stack:
+            if values["edn"]:
+                from tool.formats import as_edn
+
+                screen: Screen = Lines(as_edn)
+            elif values["json"] or not sys.stdout.isatty():
+                screen = Lines()
+            else:
+                screen = _board(stack, at, session, "from PSI_SESSION; --all shows all" if variable else "")
+            said, code = Watch(at, token, session, screen, variable=variable).run()
     except KeyboardInterrupt:
         return OK
     say(said)
     return code
 
 
+def _board(stack: ExitStack, at: Address, session: str | None, note: str) -> Screen:
+    from tool.board import Board
+
+    board = Board(at, session, note=note)
+    # The terminal is given back however it ends, also while it is being taken.
+    stack.callback(board.close)
+    signal.signal(signal.SIGTERM, _leave)
+    board.open()
+    return board
+
+
+def _leave(number: int, frame: object) -> NoReturn:
+    raise SystemExit(TERMINATED)
+
+
 class Watch:
-    def __init__(self, at: Address, token: str | None, session: str | None, screen: Screen) -> None:
+    """``variable``: the session, if the environment gave it."""
+
+    def __init__(
+        self, at: Address, token: str | None, session: str | None, screen: Screen, *, variable: str = ""
+    ) -> None:
         self._at = at
+        self._variable = variable
         self._token = token
         self._session = session
         self._screen = screen
@@ -140,24 +177,36 @@ class Watch:
             why = "the connection was closed"
             self._connected = False
             try:
-                with self._connect() as connection:
+                # Its own end of a connection would tell the service of an error, whatever it was that ended it here.
+                with closing(self._connect()) as connection:
                     self._follow(connection)
             except Refused as refused:
                 return str(refused), ERROR
-            except InvalidStatus as answer:
-                status = answer.response.status_code
-                if status not in (429, 503) or self._started is None:
-                    return refusal(self._at, status, _message(answer.response.body)), ERROR
-                why = f"the service answers {status}"
             except ConnectionClosed as closed:
                 if closed.rcvd is not None and closed.rcvd.code in _FOR_GOOD:
                     return f"The service at {self._at} refused: {_FOR_GOOD[closed.rcvd.code]}.", ERROR
             except (OSError, WebSocketException) as error:
-                why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+                answer = _answer(error)
+                if answer is not None and (answer.response.status_code not in (429, 503) or self._started is None):
+                    return self._refusal(answer), ERROR
+                why = f"the service answers {answer.response.status_code}" if answer is not None else _reason(error)
                 if self._started is None:
-                    return no_service(self._at, why), NO_SERVICE
+                    return self._nobody(error, why)
             failures = 0 if self._connected else failures + 1
             self._wait(why, _PAUSES[min(failures, len(_PAUSES) - 1)])
+
+    def _refusal(self, answer: InvalidStatus) -> str:
+        response = answer.response
+        headers = {name.lower(): value for name, value in response.headers.raw_items()}
+        return refusal(self._at, response.status_code, _message(response.body), headers)
+
+    def _nobody(self, error: Exception, why: str) -> tuple[str, int]:
+        """There is nobody, or somebody else: as for requests, these are two things."""
+        if isinstance(error, InvalidHandshake | InvalidURI) and not isinstance(error.__cause__, EOFError | OSError):
+            return not_psi(self._at, "its answer is not HTTP, or not that of a WebSocket"), ERROR
+        if isinstance(error, OSError) and (insecure := insecurity(self._at, error)):
+            return not_psi(self._at, insecure), ERROR
+        return no_service(self._at, why), NO_SERVICE
 
     def _connect(self) -> ClientConnection:
         at = self._at
@@ -183,7 +232,7 @@ class Watch:
 
     def _follow(self, connection: ClientConnection) -> None:
         if connection.subprotocol != PROTOCOL:
-            raise Refused(f"What answers at {self._at} does not speak {PROTOCOL}. Check --url or PSI_URL.")
+            raise Refused(not_psi(self._at, f"it does not speak {PROTOCOL}"))
         self._begin(connection)
         asked = {"session": self._session, "after": self._last}
         self._subscribe(connection, "events", _EVENTS, asked)
@@ -203,13 +252,13 @@ class Watch:
         until = monotonic() + _ACK_SECONDS
         _expect(connection, "connection_ack", until)
         _send(connection, {"id": "stands", "type": "subscribe", "payload": {"query": _STANDS}})
-        payload = _expect(connection, "next", until).get("payload") or {}
-        found = (payload.get("data") or {}).get("eql") or {}
-        try:
-            started = str(found["psi.system/started-at"])
-        except (KeyError, TypeError):
-            raise Refused(f"The service at {self._at} does not say where it stands: {_problem(payload)}") from None
-        newest = (found.get("psi.system/counters") or {}).get("events")
+        payload = _map(_expect(connection, "next", until).get("payload"))
+        found = _map(_map(payload.get("data")).get("eql"))
+        if "psi.system/started-at" not in found:
+            problem = sentence(_problem(payload.get("errors")))
+            raise Refused(other_version(self._at, f"it does not say where it stands, {problem}"))
+        started = str(found["psi.system/started-at"])
+        newest = _map(found.get("psi.system/counters")).get("events")
         if self._started is None:
             self._last = newest if isinstance(newest, int) else None  # None: from now on
         elif started != self._started:
@@ -243,21 +292,24 @@ class Watch:
         name, payload = message.get("id"), message.get("payload")
         match message.get("type"):
             case "next" if isinstance(payload, Mapping):
-                data = payload.get("data") or {}
-                value = next(iter(data.values()), None)
+                value = next(iter(_map(payload.get("data")).values()), None)
                 if name != "events":
                     self._screen.answer(str(name), value)
                     return
-                missed = (payload.get("extensions") or {}).get("missed")
-                if missed:
-                    self._screen.gap("more happened than could be told", int(missed))
-                if isinstance(value, Mapping):
-                    self._last = int(value["seq"])
+                missed = _map(payload.get("extensions")).get("missed")
+                if isinstance(missed, int) and missed:
+                    self._screen.gap("more happened than could be told", missed)
+                if isinstance(value, Mapping) and isinstance(value.get("seq"), int):
+                    self._last = value["seq"]
                     self._screen.event(value)
             case "error":
-                raise Refused(f"The service at {self._at} refused: {_problem({'errors': payload})}")
+                raise Refused(self._told(_problem(payload)))
             case "complete" if name == "events":
                 raise ConnectionError("the service ended the subscription")
+
+    def _told(self, problem: Mapping[str, Any]) -> str:
+        said = f"The service at {self._at} refused: {sentence(problem)}."
+        return "\n".join(filter(None, (said, helps(problem, self._variable))))
 
 
 def _send(connection: ClientConnection, message: Mapping[str, Any]) -> None:
@@ -269,7 +321,9 @@ def _read(connection: ClientConnection, came: str | bytes) -> Iterator[dict[str,
     try:
         message = json.loads(came)
     except ValueError:
-        raise Refused("what was answered is not JSON") from None
+        message = None
+    if not isinstance(message, dict):
+        raise Refused("What was answered is no message of the protocol. Check --url or PSI_URL.")
     if message.get("type") == "ping":
         _send(connection, {"type": "pong"})
     else:
@@ -280,17 +334,29 @@ def _expect(connection: ClientConnection, kind: str, until: float) -> dict[str, 
     while True:
         for message in _read(connection, connection.recv(timeout=max(0.0, until - monotonic()))):
             if message.get("type") == "error":
-                raise Refused(f"the service refused: {_problem({'errors': message.get('payload')})}")
+                raise Refused(f"The service refused: {sentence(_problem(message.get('payload')))}.")
             if message.get("type") == kind:
                 return message
 
 
-def _problem(payload: Mapping[str, Any]) -> str:
-    """The first error of a GraphQL answer, in its own words."""
-    errors = payload.get("errors")
-    if isinstance(errors, list) and errors and isinstance(errors[0], Mapping):
-        return str(errors[0].get("message", "it does not say why"))
-    return "it does not say why"
+def _problem(errors: Any) -> dict[str, Any]:
+    """The first error of a GraphQL answer, as psi-tool has errors: its message, and beside it code and facts."""
+    first = _map(errors[0]) if isinstance(errors, list) and errors else {}
+    return {"message": first.get("message") or "it does not say why", **_map(first.get("extensions"))}
+
+
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _answer(error: Exception) -> InvalidStatus | None:
+    """What was answered over HTTP. One that leads elsewhere stands behind the error that it cannot be followed."""
+    found = error if isinstance(error, InvalidStatus) else error.__context__
+    return found if isinstance(found, InvalidStatus) else None
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _message(body: bytes | bytearray | None) -> str:

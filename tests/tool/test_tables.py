@@ -100,7 +100,7 @@ LONG = {
 }
 
 
-@pytest.mark.parametrize(("width", "height"), [(60, 4), (100, 4), (140, 2), (200, 2)])
+@pytest.mark.parametrize(("width", "height"), [(70, 4), (100, 4), (140, 2), (200, 2)])
 def test_a_schedule_with_much_text_has_a_line_or_a_few(width: int, height: int) -> None:
     shown = console(width)
     shown.print(schedule_rows([LONG], width, NOW))
