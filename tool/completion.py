@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tool.commands import COMMANDS, FLAG, HELP, MAP, SHARED, Command, Option, groups
+from tool.commands import COMMANDS, FLAG, HELP, SHARED, Command, Option, groups
 
 __all__ = ["options_of", "script"]
 
@@ -48,16 +48,42 @@ def _words_alone(command: Command) -> tuple[str, ...]:
     return next((option.choices for option in command.options if option.place and option.choices), ())
 
 
+def _is_file_alone(command: Command) -> bool:
+    return any(option.place and option.file for option in command.options)
+
+
 # -- bash
 
 _BASH: Final = """\
 # bash completion for psi-tool. To use it: eval "$(psi-tool completion bash)"
 _psi_tool() {{
-    local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}}
-    local command= word skip= place
+    local line=${{COMP_LINE:0:COMP_POINT}} words=() count=0
+    local command= word skip= place current previous value typed kept=
     COMPREPLY=()
-    for ((place = 1; place < COMP_CWORD; place++)); do
+    # Bash takes words apart at = : and @, too. What no blank stands between is put together again.
+    for ((place = 0; place <= COMP_CWORD; place++)); do
         word=${{COMP_WORDS[place]}}
+        ((place == COMP_CWORD)) && word=${{line#"${{line%%[![:blank:]]*}}"}}
+        if ((count)) && [[ $line == [![:blank:]]* ]]; then
+            words[count - 1]+=$word
+        else
+            words[count++]=$word
+        fi
+        line=${{line#"${{line%%[![:blank:]]*}}"}}
+        line=${{line#"$word"}}
+    done
+    current=${{words[count - 1]}} previous=${{words[count - 2]}} value=$current typed=
+    if [[ $current == --*=* ]]; then
+        previous=${{current%%=*}} value=${{current#*=}} typed=$previous=
+    fi
+    # Of a word that it takes apart, bash wants to be told the last part alone; an @ belongs to what stands behind it.
+    word=$current
+    [[ $COMP_WORDBREAKS == *=* ]] && word=${{word##*=}}
+    [[ $COMP_WORDBREAKS == *:* ]] && word=${{word##*:}}
+    [[ $COMP_WORDBREAKS == *@* && $word == *@* ]] && word=@${{word##*@}}
+    kept=${{current%"$word"}}
+    for ((place = 1; place < count - 1; place++)); do
+        word=${{words[place]}}
         if [[ $skip ]]; then
             skip=
             continue
@@ -84,6 +110,26 @@ _psi_tool() {{
     case $command in
 {alone}
     esac
+}}
+_psi_tool_words() {{
+    COMPREPLY=($(compgen -W "$1" -P "$typed" -- "$value"))
+    COMPREPLY=("${{COMPREPLY[@]#"$kept"}}")
+}}
+_psi_tool_folders() {{
+    local IFS=$'\n'
+    compopt -o filenames 2>/dev/null
+    COMPREPLY=($(compgen -d -P "$typed" -- "$value"))
+    COMPREPLY=("${{COMPREPLY[@]#"$kept"}}")
+}}
+_psi_tool_file() {{
+    # A file stands behind an @. With the sign it is no file to bash, so that what bash does for files is done here.
+    local IFS=$'\n' file reply
+    [[ $value == @* ]] || return
+    for file in $(compgen -f -- "${{value#@}}"); do
+        printf -v reply '%s%q' "$typed@" "$file"
+        [[ -d $file ]] && reply+=/ && compopt -o nospace 2>/dev/null
+        COMPREPLY+=("${{reply#"$kept"}}")
+    done
 }}
 complete -o bashdefault -F _psi_tool psi-tool
 """
@@ -120,16 +166,15 @@ def _bash_values() -> Iterator[str]:
 def _bash_value(option: Option) -> str:
     if option.choices:
         return _bash_reply(option.choices)
-    if option.kind == MAP:
-        # A file stands behind an @, which belongs to the word.
-        return '[[ $current == @* ]] && COMPREPLY=($(compgen -P @ -f -- "${current#@}"))'
+    if option.file:
+        return "_psi_tool_file"
     if option.name in _FOLDERS:
-        return 'COMPREPLY=($(compgen -d -- "$current"))'
+        return "_psi_tool_folders"
     return ":"
 
 
 def _bash_reply(words: Iterable[str]) -> str:
-    return f'COMPREPLY=($(compgen -W "{" ".join(words)}" -- "$current"))'
+    return f'_psi_tool_words "{" ".join(words)}"'
 
 
 def _bash_options() -> Iterator[str]:
@@ -139,13 +184,15 @@ def _bash_options() -> Iterator[str]:
 
 
 def _bash_alone() -> Iterator[str]:
-    yield f'        "") {_bash_reply(_first_words())} ;;'
+    yield f'        "") {_bash_reply(_first_words())}; _psi_tool_file ;;'
     for word, _, below in groups():
         if below:
             yield f'        " {word}") {_bash_reply(command.words[1] for command in below)} ;;'
     for command in COMMANDS:
         if words := _words_alone(command):
             yield f'        " {command.name}") {_bash_reply(words)} ;;'
+        elif _is_file_alone(command):
+            yield f'        " {command.name}") _psi_tool_file ;;'
 
 
 # -- zsh
@@ -166,6 +213,7 @@ _psi_tool() {{
 {commands}
             )
             _describe -t commands 'psi-tool command' commands && ret=0
+            compset -P @ && _files && ret=0
             ;;
         behind)
             curcontext=${{curcontext%:*}}-$line[1]:
@@ -184,6 +232,9 @@ else
     compdef _psi_tool psi-tool
 fi
 """
+
+
+_ZSH_FILE: Final = "{ compset -P @ && _files }"
 
 
 def _zsh() -> str:
@@ -212,7 +263,8 @@ def _zsh_functions() -> Iterator[str]:
         for option in command.options:
             if option.place:
                 what = option.doc.replace(":", "\\:")
-                lines.append(_zsh_quoted(f"1::{what}:({words})" if words else f"1::{what}: "))
+                action = f"({words})" if words else _ZSH_FILE if option.file else " "
+                lines.append(_zsh_quoted(f"1::{what}:{action}"))
         body = " \\\n".join(f"        {line}" for line in lines)
         yield f"{_zsh_function(command.words)}() {{\n    _arguments -S \\\n{body}\n}}\n"
 
@@ -254,8 +306,8 @@ def _zsh_option(option: Option) -> str:
     what = option.name
     if option.choices:
         action = f"({' '.join(option.choices)})"
-    elif option.kind == MAP:
-        action = "{ compset -P @ && _files }"
+    elif option.file:
+        action = _ZSH_FILE
     elif option.name in _FOLDERS:
         action = "_files -/"
     else:
@@ -275,11 +327,23 @@ def _fish() -> str:
         [
             "# fish completion for psi-tool. To use it, put it into ~/.config/fish/completions/psi-tool.fish",
             *_fish_words(),
+            *_FISH_FILE,
             "complete -c psi-tool -f",
             *_fish_lines(),
             "",
         ]
     )
+
+
+# A file stands behind an @; behind `--config=` fish looks at the value alone.
+_FISH_FILE: Final = (
+    "function __psi_tool_file",
+    "    set -l value (string replace -r -- '^--[^=]*=' '' (commandline -ct))",
+    "    if string match -q -- '@*' $value",
+    "        printf '@%s\\n' (__fish_complete_path (string sub -s 2 -- $value))",
+    "    end",
+    "end",
+)
 
 
 def _fish_words() -> Iterator[str]:
@@ -312,6 +376,7 @@ def _fish_words() -> Iterator[str]:
 
 def _fish_lines() -> Iterator[str]:
     nothing_yet = _fish_at("")
+    yield f"complete -c psi-tool -n {nothing_yet} -a '(__psi_tool_file)'"
     for option in (*SHARED, *HELP):
         yield _fish_option(nothing_yet, option)
     for word, doc, below in groups():
@@ -328,6 +393,8 @@ def _fish_lines() -> Iterator[str]:
             yield _fish_option(here, option)
         if words := _words_alone(command):
             yield f"complete -c psi-tool -n {here} -a {_fish_quoted(' '.join(words))}"
+        elif _is_file_alone(command):
+            yield f"complete -c psi-tool -n {here} -a '(__psi_tool_file)'"
 
 
 def _fish_at(words: str) -> str:
@@ -338,7 +405,9 @@ def _fish_option(condition: str, option: Option) -> str:
     value = ""
     if option.choices:
         value = f" -x -a {_fish_quoted(' '.join(option.choices))}"
-    elif option.name in _FOLDERS or option.kind == MAP:
+    elif option.file:
+        value = " -x -a '(__psi_tool_file)'"
+    elif option.name in _FOLDERS:
         value = " -r -F"
     elif option.takes_value:
         value = " -x"
