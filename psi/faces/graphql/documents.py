@@ -1,7 +1,7 @@
 """Documents: parsed, measured and validated once, and kept with all that is compiled for them. Executes nothing.
 
 What a document may ask is bounded before anything is asked: its tokens, how deep it goes, and what it would cost if
-every list had ten entries.
+every list had ten entries, or as many as its ``limit`` says.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from graphql import (
     GraphQLObjectType,
     GraphQLSchema,
     InlineFragmentNode,
+    IntValueNode,
     OperationDefinitionNode,
     OperationType,
     SelectionSetNode,
@@ -48,6 +49,7 @@ overlapping.MAX_FIELD_COMPARISONS = 10_000
 _LONGEST_KEPT: Final = 32_768  # characters
 _STEPS: Final = 100_000
 _NOMINAL: Final = 10  # entries that a list is taken to have
+_COSTS: Final = {"eql": 50, "live": 50}  # a query in another language, of which nothing is known here
 
 
 class Limited(GraphQLError):
@@ -220,4 +222,12 @@ class _Measure:
             return 1 + self._selection(node.selection_set, below, depth + 1, within)
         is_list = is_list_type(get_nullable_type(found.type))
         below_cost = self._selection(node.selection_set, get_named_type(found.type), depth + 1, within)
-        return 1 + below_cost * (_NOMINAL if is_list else 1)
+        return _COSTS.get(name, 1) + below_cost * (_entries(node) if is_list else 1)
+
+
+def _entries(node: FieldNode) -> int:
+    """How many entries a list is taken to have."""
+    for argument in node.arguments or ():
+        if argument.name.value == "limit" and isinstance(argument.value, IntValueNode):
+            return max(int(argument.value.value[:9]), 1)
+    return _NOMINAL

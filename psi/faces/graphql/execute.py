@@ -177,24 +177,26 @@ class GraphExecutor(SureExecutor):
     # -- answers
 
     async def _entity(self, compiled: Compiled, entity: Entity, path: Path) -> dict[str, Any]:
-        answer = (
-            entity.seed if compiled.is_known(entity.seed) else await _asked(entity.ask, compiled.query, entity.seed)
-        )
-        compiled.check_size((answer,))
-        try:
-            return compiled.one(answer)
-        except DEPARTURES:
-            return self._carefully(compiled, answer, path)
+        async with entity.ask.pace:
+            answer = (
+                entity.seed if compiled.is_known(entity.seed) else await _asked(entity.ask, compiled.query, entity.seed)
+            )
+            compiled.check_size((answer,))
+            try:
+                return compiled.one(answer)
+            except DEPARTURES:
+                return self._carefully(compiled, answer, path)
 
     async def _entities(self, compiled: Compiled, entities: Entities, path: Path) -> list[dict[str, Any]]:
         answers = entities.seeds
-        if answers and not compiled.is_known(answers[0]):  # the seeds of a list are alike
-            answers = (await _asked(entities.ask, compiled.query_many, {_ITEMS: answers}))[_ITEMS]
-        compiled.check_size(answers)
-        try:
-            return compiled.many(answers)
-        except DEPARTURES:
-            return [self._carefully(compiled, answer, path.add_key(place)) for place, answer in enumerate(answers)]
+        async with entities.ask.pace:
+            if answers and not compiled.is_known(answers[0]):  # the seeds of a list are alike
+                answers = (await _asked(entities.ask, compiled.query_many, {_ITEMS: answers}))[_ITEMS]
+            compiled.check_size(answers)
+            try:
+                return compiled.many(answers)
+            except DEPARTURES:
+                return [self._carefully(compiled, answer, path.add_key(place)) for place, answer in enumerate(answers)]
 
     def _carefully(self, compiled: Compiled, answer: Mapping[str, Any], path: Path) -> dict[str, Any]:
         found: list[GraphQLError] = []

@@ -18,6 +18,7 @@ from psi.engine import Reader
 from psi.errors import PsiError
 from psi.faces.graphql.documents import Document, Documents, Limited
 from psi.faces.graphql.execute import GraphExecutor
+from psi.faces.graphql.pace import Pace
 from psi.faces.graphql.roots import SCHEMA
 from psi.faces.graphql.sources import Events, Live, Source
 from psi.faces.graphql.types import Ask, refused
@@ -88,6 +89,7 @@ class Subscribed:
 
     async def payload(self, value: Any) -> str:
         """One event as the payload of a message."""
+        self.executor.context_value.pace.begin()
         result = self.executor.build_per_event_executor(value).execute_operation(False)
         response = told(await result if isawaitable(result) else result)
         try:
@@ -152,8 +154,8 @@ class Operations:
             self._service,
             caller,
             self._service.context(caller, reader),
+            Pace(self._settings.query_timeout),
             reader,
-            self._settings.query_timeout,
             self._settings.max_entities,
         )
         made = GraphExecutor.build(

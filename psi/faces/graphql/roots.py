@@ -183,17 +183,18 @@ async def _eql(info: Info, query: EQL, entity: JSON | None) -> Any:
     seed = _given(entity)
     if seed is not None and not isinstance(seed, Mapping):
         raise Invalid("`entity` must be a map of attributes", code="graphql/invalid-entity")
-    answer = await ask.service.query(
-        parsed,
-        ask.caller,
-        entity=seed and {str(name).removeprefix(":"): value for name, value in seed.items()},
-        lenient=True,
-        timeout=ask.timeout,
-        max_entities=ask.max_entities,
-        context=ask.context,
-    )
-    measure(answer)
-    return as_json(answer)
+    async with ask.pace:
+        answer = await ask.service.query(
+            parsed,
+            ask.caller,
+            entity=seed and {str(name).removeprefix(":"): value for name, value in seed.items()},
+            lenient=True,
+            timeout=ask.pace.left,
+            max_entities=ask.max_entities,
+            context=ask.context,
+        )
+        measure(answer)
+        return as_json(answer)
 
 
 @strawberry.type(description="What can be asked.")
@@ -446,7 +447,7 @@ def _live(info: Info, name: str, arguments: Mapping[str, Any], answer: Callable[
     if ask.reader is None:
         raise Invalid("this field can only be subscribed to", code="graphql/not-a-subscription")
     key = (name, json.dumps(arguments, default=_written, sort_keys=True), ask.caller)
-    return Live(key, ask.reader, answer)
+    return Live(key, ask.reader, ask.pace.begin, answer)
 
 
 def _written(value: Any) -> Any:

@@ -64,12 +64,14 @@ class Live:
 
     key: tuple[Any, ...]
     reader: Reader = field(repr=False)
+    begin: Callable[[], None] = field(repr=False)  # called before each answer
     answer: Callable[[], Any] = field(repr=False)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         with self.reader as reader:
             while True:
                 reader.begin()
+                self.begin()
                 try:
                     answer = self.answer()
                     if isawaitable(answer):

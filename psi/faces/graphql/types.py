@@ -24,6 +24,7 @@ from psi.engine import Reader
 from psi.eql import Property, Query
 from psi.errors import PsiError
 from psi.faces.graphql.names import FIELDS, Field, enum_name
+from psi.faces.graphql.pace import Pace
 from psi.faces.graphql.values import Unfit, converter, instant
 from psi.graph import ERRORS
 from psi.graph.attributes import DATA, FLAG, INSTANT, INTEGER, LONG, Enum, ListOf, Many, One, Scalar, Type
@@ -63,8 +64,8 @@ class Ask:
     service: Service
     caller: Caller
     context: Context
+    pace: Pace
     reader: Reader | None = None  # of a live query: is told what was looked at
-    timeout: float | None = None
     max_entities: int | None = None
 
     async def query(self, query: Query, entity: Mapping[str, Any]) -> dict[Any, Any]:
@@ -73,7 +74,7 @@ class Ask:
             self.caller,
             entity=entity,
             lenient=True,
-            timeout=self.timeout,
+            timeout=self.pace.left,
             max_entities=self.max_entities,
             context=self.context,
         )

@@ -14,6 +14,7 @@ from psi.core.commands import NOBODY, Caller
 from psi.engine import VirtualClock
 from psi.faces.graphql.execute import SureExecutor
 from psi.faces.graphql.operations import Asked, Operations, Prepared, Subscribed, errors, told
+from psi.faces.graphql.pace import Pace
 from psi.faces.graphql.roots import Mutation, Query, Subscription
 from psi.faces.graphql.types import CONFIG, Ask
 from psi.graph import Operation
@@ -63,7 +64,7 @@ class Asking:
     ) -> dict[str, Any]:
         """The same, executed by strawberry field by field."""
         service = self.psi.service
-        ask = Ask(service, NOBODY, service.context(), None, self.settings.query_timeout, self.settings.max_entities)
+        ask = Ask(service, NOBODY, service.context(), Pace(60), None, self.settings.max_entities)
         result = await STOCK.execute(
             text, variable_values=dict(variables or {}), context_value=ask, operation_name=operation
         )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -287,3 +289,38 @@ async def test_what_is_compiled_for_one_document_is_bounded() -> None:
         document = ask.operations._documents.get(text)
         assert not isinstance(document, list)
         assert len(document.selections) <= 256
+
+
+async def test_an_operation_of_many_queries_has_one_time_for_all_of_them() -> None:
+    asked = " ".join(f's{place}: eql(query: "[:psi.slow/it]")' for place in range(100))
+
+    @resolver(output=["psi.slow/it"])
+    async def slow(env: Env, _: Any) -> Any:
+        await asyncio.sleep(0.02)
+        return {"psi.slow/it": 1}
+
+    async with asking(Settings(query_timeout=0.2), [slow]) as ask:
+        began = monotonic()
+        response = await ask(f"{{ {asked} }}")
+        assert monotonic() - began < 1.5  # all of them would take two seconds
+        assert {each["extensions"]["code"] for each in response["errors"]} == {"graph/limit-exceeded"}
+        assert (await ask.data("{ system { version } }"))["system"]
+
+
+async def test_an_operation_of_many_queries_lets_others_go_on() -> None:
+    entries = 200
+
+    @resolver(output=[{"psi.busy/list": ["psi.busy/it"]}])
+    def busy(env: Env, _: Any) -> Any:
+        return {"psi.busy/list": [{"psi.busy/it": place} for place in range(entries)]}
+
+    async with asking(None, [busy]) as ask:
+        query = "[{:psi.busy/list [:psi.busy/it]}]"
+        asked = " ".join(f's{place}: eql(query: "{query}")' for place in range(300))
+        going = asyncio.create_task(ask(f"{{ {asked} }}"))
+        rounds = 0
+        while not going.done():
+            await asyncio.sleep(0)
+            rounds += 1
+        assert "errors" not in going.result()
+        assert rounds > 100
