@@ -62,6 +62,17 @@ class Script:
         assert await self._process.wait() == 0, complaints
         return found
 
+    async def complaint(self) -> str:
+        """What it complains about next."""
+        assert self._process.stderr is not None
+        async with asyncio.timeout(_PATIENCE):
+            return (await self._process.stderr.readline()).decode().rstrip("\n")
+
+    async def code(self) -> int:
+        """How it ends."""
+        async with asyncio.timeout(_PATIENCE):
+            return await self._process.wait()
+
     async def complaints(self) -> str:
         assert self._process.stderr is not None
         return (await self._process.stderr.read()).decode()

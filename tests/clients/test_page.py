@@ -16,6 +16,7 @@ from websockets.typing import Subprotocol
 
 from psi.core.commands import Caller, CancelSchedule, CreateSchedule
 from psi.faces.graphql import sdl
+from tests.clients.detour import detour
 from tests.clients.node import needs_node, running
 from tests.docs.snippets import blocks
 from tests.faces.serving import Served, serving
@@ -119,16 +120,20 @@ async def test_the_program_on_the_page_prints_what_the_page_says(name: str) -> N
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("is_refused", [False, True], ids=["was closed", "was closed and others refused"])
 @pytest.mark.parametrize("name", PROGRAMS)
-async def test_the_program_on_the_page_comes_back_after_the_socket_was_closed(name: str) -> None:
+async def test_the_program_on_the_page_comes_back_after_the_socket(name: str, is_refused: bool) -> None:
     said = program(name)[1]
-    async with serving() as served:
+    async with serving() as served, detour(served.port) as way:
         session = await served.session("First")
         act, caller = served.psi.service.act, Caller(session)
-        async with running(*command(name, served.port), PSI_SESSION=session) as script:
+        async with running(*command(name, way.port), PSI_SESSION=session) as script:
             assert await script.line() == said[0]
-            for connection in list(served.server.server_state.connections):
-                connection.shutdown()
+            await way.close()
+            if is_refused:
+                # It says so before each attempt or after it; by the second time one has failed.
+                assert [await script.complaint() for _ in range(2)] == ["trying again"] * 2
+            await way.open()
             made = await act(CreateSchedule(kind="message", message="look", delay_ms=60_000), caller)
             assert await script.line() == said[1]
             await act(CancelSchedule(schedule_id=made.id), caller)

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import sys
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,8 @@ import pytest
 from psi.engine.clock import settle
 from psi.faces.server import bind
 from psi.settings import Settings
-from tests.clients.node import needs_node, running
+from tests.clients.detour import detour
+from tests.clients.node import Script, needs_node, running
 from tests.docs.snippets import blocks
 from tests.faces.serving import Served, serving
 
@@ -106,23 +107,67 @@ async def history(served: Served, session: str) -> list[str]:
     return [message["content"] for message in (await served.get(f"/sessions/{session}")).json()["messages"]]
 
 
-async def test_the_program_in_python_prints_what_the_page_says() -> None:
+def talking(port: int, session: str, content: str) -> AbstractAsyncContextManager[Script]:
+    """talk.py, as it stands on the page."""
     [program] = [block.source for block in BLOCKS if block.source.startswith("# talk.py")]
+    code = program.replace(PLACE, f"127.0.0.1:{port}")
+    return running(sys.executable, "-c", code, content, PSI_SESSION=session)
+
+
+async def test_the_program_in_python_prints_what_the_page_says() -> None:
     said = [block.source for block in BLOCKS if block.info == "text"][-1]
     async with serving() as served:
         session = await served.session()
-        code = program.replace(PLACE, served.host)
-        async with running(sys.executable, "-c", code, "Good morning", PSI_SESSION=session) as told:
+        async with talking(served.port, session, "Good morning") as told:
             assert [await told.line() for _ in said.splitlines()] == said.splitlines()
 
 
-async def test_the_program_in_python_comes_back_for_the_rest() -> None:
-    [program] = [block.source for block in BLOCKS if block.source.startswith("# talk.py")]
+async def test_the_program_in_python_waits_until_it_is_its_turn() -> None:
     async with serving() as served:
         session = await served.session()
-        code = program.replace(PLACE, served.host)
+        await served.tool({"action": "session", "op": "submit", "message": "/say other\n/wait 10s"}, session)
+        async with talking(served.port, session, "Good morning") as told:
+            async with asyncio.timeout(20):
+                while not _sockets(served):
+                    await settle()
+            await served.clock.advance(11)
+            assert [await told.line() for _ in range(3)] == ["You said: Good morning", "stream_end", None]
+        assert await history(served, session) == [
+            "/say other\n/wait 10s",
+            "other",
+            "Good morning",
+            "You said: Good morning",
+        ]
+
+
+REFUSED = {"/fail No luck.": "This turn failed (DemoFailure).", " ": "non-blank"}
+
+
+@pytest.mark.parametrize(("content", "said"), REFUSED.items())
+async def test_the_program_in_python_says_what_went_wrong(content: str, said: str) -> None:
+    async with serving() as served, talking(served.port, await served.session(), content) as told:
+        code = await told.code()
+        complaints = await told.complaints()
+    assert code == 1
+    assert said in complaints
+    assert "Traceback" not in complaints
+
+
+async def test_the_program_in_python_waits_for_a_service_that_is_away() -> None:
+    async with serving() as served, detour(served.port) as way:
+        session = await served.session()
+        await way.close()
+        async with talking(way.port, session, "Good morning") as told:
+            assert await told.complaint() == "trying again"
+            await way.open()
+            assert [await told.line() for _ in range(2)] == ["You said: Good morning", "stream_end"]
+
+
+async def test_the_program_in_python_comes_back_for_the_rest() -> None:
+    async with serving() as served:
+        session = await served.session()
         prompt = "/say a\n/wait 10s\n/say b"
-        async with running(sys.executable, "-c", code, prompt, PSI_SESSION=session) as told:
+        async with talking(served.port, session, prompt) as told:
             assert await _run_begins(served, session)
             cut = set(served.server.server_state.connections)
             for connection in cut:
