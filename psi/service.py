@@ -30,13 +30,15 @@ from psi.core.message import USER, Message, says
 from psi.core.schedule import Schedule
 from psi.core.session import LOCAL_USER, Session
 from psi.engine import Engine, Reader, Run, Subscription
-from psi.eql import calls, parse
-from psi.graph import Graph, Limits, Operation
+from psi.eql import Query, calls, parse, size
+from psi.graph import Graph, LimitExceeded, Limits, Operation
 from resolvers import OPERATIONS, ROOT_SEEDS, Context
 
 __all__ = ["Service"]
 
 _LONGEST_NAME: Final = 200
+_LARGEST_QUERY: Final = 5_000  # attributes, joins and calls
+_SURELY_SMALL: Final = 2 * _LARGEST_QUERY  # characters: an expression has at least one, and one between it and the next
 _READING: Final = frozenset((ListSchedules, ListSessions, ShowSession))
 
 
@@ -94,6 +96,7 @@ class Service:
         """
         if not caller.may_write and calls(parse(query)):
             raise Forbidden("this token may read but not write", code="auth/read-only")
+        _check_size(query)
         return await self.graph.query(
             query,
             self._root(caller, entity),
@@ -114,6 +117,7 @@ class Service:
         timeout: float | None = None,  # noqa: ASYNC109 – likewise
     ) -> AsyncIterator[dict[Any, Any]]:
         """The answer now, and again whenever it has changed. Asked anew only when something that was looked at has."""
+        _check_size(query)
         parsed = parse(query)
         if calls(parsed):
             raise Invalid("a live query cannot call mutations", code="live/mutation")
@@ -134,8 +138,14 @@ class Service:
         """Somebody who looks again when what was looked at has changed; see :meth:`context`."""
         return self._engine.interest.reader()
 
+    def plan(self, query: Any, caller: Caller = NOBODY, *, entity: Mapping[Any, Any] | None = None) -> dict[str, Any]:
+        """What would be called for a query, as data; nothing is."""
+        _check_size(query)
+        return self.graph.plan(query, self._root(caller, entity))
+
     def explain(self, query: Any, caller: Caller = NOBODY, *, entity: Mapping[Any, Any] | None = None) -> str:
-        """What would be called for a query; nothing is."""
+        """The same in words."""
+        _check_size(query)
         return self.graph.explain(query, self._root(caller, entity))
 
     def watch(
@@ -333,3 +343,14 @@ class Service:
             )
         await self._engine.close_session(session.id)
         return session
+
+
+def _check_size(query: Any) -> None:
+    """Planning is not interrupted by a time-out, so what is to be planned is bounded beforehand."""
+    if isinstance(query, Query) or (isinstance(query, str) and len(query) <= _SURELY_SMALL):
+        return  # made by a face that has bounds of its own; or so short that it need not be read to know
+    found = size(parse(query))
+    if found > _LARGEST_QUERY:
+        raise LimitExceeded(
+            "query-size", f"the query has {found} attributes, joins and calls; at most {_LARGEST_QUERY} are accepted"
+        )

@@ -17,6 +17,7 @@ from psi.eql.ast import (
     Union,
     Wildcard,
     calls,
+    size,
 )
 from psi.eql.parse import QueryError, parse
 from psi.eql.write import to_edn, unparse
@@ -36,6 +37,7 @@ __all__ = [
     "Wildcard",
     "calls",
     "parse",
+    "size",
     "to_edn",
     "unparse",
 ]

@@ -32,6 +32,7 @@ __all__ = [
     "Union",
     "Wildcard",
     "calls",
+    "size",
 ]
 
 NO_PARAMS: Final = Map()
@@ -137,16 +138,23 @@ Subquery: TypeAlias = Query | Union | Recursion
 
 def calls(query: Query) -> bool:
     """Whether a mutation is called anywhere in the query."""
+    return any(isinstance(each, Call) for level in _levels(query) for each in level)
+
+
+def size(query: Query) -> int:
+    """How many expressions the query has, on all its levels."""
+    return sum(len(level.children) for level in _levels(query))
+
+
+def _levels(query: Query) -> Iterator[Query]:
     waiting: list[Subquery | None] = [query]
     while waiting:
         match waiting.pop():
-            case Query(children):
-                if any(isinstance(each, Call) for each in children):
-                    return True
-                waiting += [each.query for each in children if isinstance(each, Join)]
+            case Query(children) as level:
+                yield level
+                waiting += [each.query for each in children if isinstance(each, Join | Call)]
             case Union(branches):
                 waiting += [below for _, below in branches]
-    return False
 
 
 def is_placeholder(key: Key) -> bool:

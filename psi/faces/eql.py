@@ -21,7 +21,6 @@ from psi.edn import dumps
 from psi.faces.wire import Form, answer, caller_of, read_body, wanted
 from psi.service import Service
 from psi.settings import Settings
-from resolvers import ROOT_SEEDS
 from tool.request import read_map
 
 __all__ = ["KEYS", "EqlFace", "Question", "depth_for", "read_question"]
@@ -72,10 +71,10 @@ class EqlFace:
 
     def _explained(self, asked: Question, caller: Caller) -> dict[str, Any]:
         """What would be called, in words and as data; nothing is."""
-        seed = {} if caller.session is None else {ROOT_SEEDS[0]: caller.session}
-        root = {**seed, **asked.entity}
-        graph = self._service.graph
-        return {"explain": graph.explain(asked.query, root), "plan": graph.plan(asked.query, root)}
+        return {
+            "explain": self._service.explain(asked.query, caller, entity=asked.entity),
+            "plan": self._service.plan(asked.query, caller, entity=asked.entity),
+        }
 
 
 def read_question(data: Any, came: Form) -> Question:

@@ -325,3 +325,18 @@ async def test_a_token_that_may_only_read_reads_and_changes_nothing_and_nobody_s
             assert his.json() == {"psi.system/sessions": []}
             refused = await served.post("/eql", asked, authorization="Bearer psi_nonsense")
             assert error(refused) == (401, "auth/invalid-token")
+
+
+async def test_a_query_has_so_many_attributes_and_no_more() -> None:
+    async with serving() as served:
+        large = "[" + " ".join(f":a/x{place}" for place in range(5_001)) + "]"
+        for more in ({}, {"explain": True}, {"strict": True}):
+            answer = await served.post("/eql", {"query": large, **more})
+            assert (answer.status, answer.json()["error"]["code"]) == (422, "graph/limit-exceeded")
+            assert "at most 5000 are accepted" in answer.json()["error"]["message"]
+        told = await served.tool({"query": large})
+        assert told["psi-tool/error"]["data"]["limit"] == "query-size"
+        nested = "[{:psi.graph/nodes [" + ":a/b " * 5_000 + "]}]"
+        assert (await served.post("/eql", {"query": nested})).status == 422
+        many = "[" + " ".join(":psi.system/version" for _ in range(5_000)) + "]"
+        assert (await served.post("/eql", {"query": many})).status == 200

@@ -174,8 +174,7 @@ async def _runs(info: Info, session_id: ID | None, states: list[RunState] | None
 
 async def _eql(info: Info, query: EQL, entity: JSON | None) -> Any:
     ask = info.context
-    parsed = parse(str(query))
-    if calls(parsed):
+    if calls(parse(str(query))):
         raise Invalid(
             "`eql` and `live` ask and change nothing; mutations have fields of their own, or go to POST /eql",
             code="graphql/eql-mutation",
@@ -185,7 +184,7 @@ async def _eql(info: Info, query: EQL, entity: JSON | None) -> Any:
         raise Invalid("`entity` must be a map of attributes", code="graphql/invalid-entity")
     async with ask.pace:
         answer = await ask.service.query(
-            parsed,
+            str(query),
             ask.caller,
             entity=seed and {str(name).removeprefix(":"): value for name, value in seed.items()},
             lenient=True,

@@ -9,6 +9,7 @@ raises, and the same answer is laid out again by :func:`careful`, which knows pa
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -99,7 +100,10 @@ def compile_weight(selection: Selection) -> Callable[[Sequence[Mapping[str, Any]
     """A function that tells about how large the objects of these entities would be; None where nothing is reached
     twice. What is can make an answer that is larger than all there is."""
     joins = [each for each in selection.chosen if each.below is not None]
-    if all(each.field and each.field.owns and each.below and each.below.attributes is not None for each in joins):
+    named = [each.field.attribute.name for each in selection.chosen if each.field is not None]
+    if len(set(named)) == len(named) and all(
+        each.field and each.field.owns and each.below and each.below.attributes is not None for each in joins
+    ):
         return None
     names: dict[str, Any] = {"weight": _weight}
     source = f"def weigh(es):\n    return sum([{_weighed(selection, names)} for e in es])\n"
@@ -113,10 +117,12 @@ _FIELD: Final = 24  # bytes of a field with its key and a short value
 
 def _weighed(selection: Selection, names: dict[str, Any]) -> str:
     parts = [str(_FIELD * len(selection.chosen))]
+    times = Counter(each.field.attribute.name for each in selection.chosen if each.field and each.below is None)
     for each in selection.chosen:
-        if each.field is None:
+        if each.field is None or (each.below is None and not times[each.field.attribute.name]):
             continue
         kind, read = each.field.attribute.type, f"e.get({each.field.attribute.name!r})"
+        count = times.pop(each.field.attribute.name, 1)  # the same under several keys is weighed once
         if each.below is not None:
             written = _weighed(each.below, names)
             name = f"w{len(names)}"
@@ -124,9 +130,9 @@ def _weighed(selection: Selection, names: dict[str, Any]) -> str:
             many = isinstance(kind, Many)
             parts.append(f"(0 if (x := {read}) is None else {name}({'x' if many else '(x,)'}))")
         elif kind is TEXT:
-            parts.append(f"len({read} or '')")
+            parts.append(f"{count} * len({read} or '')")
         elif kind is DATA or isinstance(kind, ListOf):
-            parts.append(f"weight({read})")
+            parts.append(f"{count} * weight({read})")
     return " + ".join(parts)
 
 

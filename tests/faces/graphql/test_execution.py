@@ -324,3 +324,12 @@ async def test_an_operation_of_many_queries_lets_others_go_on() -> None:
             rounds += 1
         assert "errors" not in going.result()
         assert rounds > 100
+
+
+async def test_one_large_value_under_many_keys_is_too_large_before_it_is_made() -> None:
+    async with asking() as ask:
+        asked = " ".join(f"a{place}: attrIndex" for place in range(1_900))
+        response = await ask(f"{{ graph {{ {asked} }} }}")
+        assert response["errors"][0]["extensions"]["code"] == "http/answer-too-large"
+        few = await ask.data("{ graph { a: attrIndex b: attrIndex } }")
+        assert few["graph"]["a"] == few["graph"]["b"]
