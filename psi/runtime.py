@@ -114,8 +114,8 @@ class Psi:
         return self._is_open
 
     async def check(self) -> None:
-        """Raises what the store raises when it cannot be read."""
-        await self._engine.store.turn("")
+        """Raises what the store raises when it cannot be read, or cannot save."""
+        await self._engine.store.check()
 
     async def tool(
         self, request: Mapping[str, Any] | str, session: str | None = None, *, caller: Caller | None = None

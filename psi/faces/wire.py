@@ -28,6 +28,7 @@ from psi.graph import (
     MutationNotFound,
     ResolverFailed,
 )
+from psi.store import StoreFailed
 from tool.render import as_json
 
 __all__ = [
@@ -167,6 +168,7 @@ class StoreSilent(Failed):
 _STATUSES: Final[tuple[tuple[type[PsiError], int], ...]] = (
     (RuntimeClosed, 503),
     (StoreSilent, 503),
+    (StoreFailed, 503),
     (Forbidden, 403),
     (NotFound, 404),
     (Conflict, 409),

@@ -7,7 +7,7 @@ knows nothing of schedules: those are volatile by design and live in the engine.
 from psi.store.credentials import Credentials, CredentialsUnusable, Login, NewLogin, NewToken, Token, TokenNotFound
 from psi.store.lock import FolderTaken
 from psi.store.memory import MemoryStore
-from psi.store.protocol import AddMessages, Change, DeleteSession, SaveSession, SaveTurn, Store
+from psi.store.protocol import AddMessages, Change, DeleteSession, SaveSession, SaveTurn, Store, StoreFailed
 from psi.store.sqlite import SqliteStore, StoreUnusable
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "SaveTurn",
     "SqliteStore",
     "Store",
+    "StoreFailed",
     "StoreUnusable",
     "Token",
     "TokenNotFound",

@@ -29,6 +29,7 @@ from psi.core.errors import Invalid, NotFound
 from psi.core.identity import SCOPES, read_scopes
 from psi.core.session import LOCAL_USER
 from psi.errors import Failed
+from psi.store.private import make_private
 
 __all__ = ["Credentials", "CredentialsUnusable", "Login", "NewLogin", "NewToken", "Token", "TokenNotFound", "is_token"]
 
@@ -164,7 +165,7 @@ class Credentials:
         """Open the file in a data folder; both are created where they are missing, for their owner alone."""
         path = Path(folder) / FILE
         try:
-            _make(path)
+            make_private(path)
             db = sqlite3.connect(path, timeout=BUSY_MS / 1_000, isolation_level=None)
         except (OSError, sqlite3.Error) as broken:
             raise CredentialsUnusable(str(path), _reason(broken)) from broken
@@ -368,14 +369,6 @@ class Credentials:
             finally:
                 self._db.execute("PRAGMA synchronous = FULL")
                 self._db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
-
-
-def _make(path: Path) -> None:
-    """The folder and an empty file, for their owner alone. SQLite gives the files beside it the same mode."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    if path.stat().st_mode & 0o077:
-        path.chmod(0o600)
 
 
 def _check(user: object, name: object, lasts: timedelta | None) -> None:

@@ -71,6 +71,9 @@ class MemoryStore:
                 for run in gone.turns if gone else ():
                     del self._turns[run]
 
+    async def check(self) -> None:
+        """There is always room."""
+
     async def sessions(self) -> Sequence[Session]:
         return [
             replace(kept.session, message_count=len(kept.messages), phase=Phase.IDLE, run=None, closing=False)

@@ -9,8 +9,9 @@ from typing import Protocol, TypeAlias
 from psi.core.message import Message
 from psi.core.session import Session
 from psi.core.turn import Turn
+from psi.errors import Failed
 
-__all__ = ["AddMessages", "Change", "DeleteSession", "SaveSession", "SaveTurn", "Store"]
+__all__ = ["AddMessages", "Change", "DeleteSession", "SaveSession", "SaveTurn", "Store", "StoreFailed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +42,22 @@ class DeleteSession:
 Change: TypeAlias = SaveSession | AddMessages | SaveTurn | DeleteSession
 
 
+class StoreFailed(Failed):
+    """The store could not do what was asked of it; nothing has changed. The disk may be full, or the file locked."""
+
+    code = "store/failed"
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the store does not take this right now: {reason}; nothing was saved")
+
+
 class Store(Protocol):
     async def commit(self, *changes: Change) -> None:
-        """Save all of these, in this order, or none of them."""
+        """Save all of these, in this order, or none of them. Raises StoreFailed where that is not possible now."""
+        ...
+
+    async def check(self) -> None:
+        """Raises what stands in the way of reading, or of saving where that went wrong the last time."""
         ...
 
     async def sessions(self) -> Sequence[Session]:

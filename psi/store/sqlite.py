@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import aiosqlite
 
@@ -21,13 +21,16 @@ from psi.core.message import Message, Scheduled, says, text_part
 from psi.core.session import Provenance, Session
 from psi.core.turn import State, Turn
 from psi.edn import Keyword, String, dumps, loads
-from psi.errors import Failed
+from psi.errors import Failed, PsiError
 from psi.store.lock import Lock
-from psi.store.protocol import AddMessages, Change, DeleteSession, SaveSession, SaveTurn
+from psi.store.private import make_private
+from psi.store.protocol import AddMessages, Change, DeleteSession, SaveSession, SaveTurn, StoreFailed
 
 __all__ = ["SqliteStore", "StoreUnusable"]
 
 log = logging.getLogger("psi.store")
+
+_T = TypeVar("_T")
 
 FILE: Final = "psi.db"
 KEPT: Final = 1_000  # run records of one session
@@ -83,8 +86,10 @@ class StoreUnusable(Failed):
 class SqliteStore:
     """Made by :meth:`open`."""
 
-    def __init__(self, connection: aiosqlite.Connection, lock: Lock, kept_turns: int) -> None:
+    def __init__(self, connection: aiosqlite.Connection, path: Path, lock: Lock, kept_turns: int) -> None:
         self._connection = connection
+        self._path = path
+        self._is_failing = False  # the last transaction did not get to the disk
         self._lock = lock
         self._kept_turns = kept_turns
         self._waiting: list[tuple[Sequence[Change], asyncio.Future[None]]] = []
@@ -101,7 +106,7 @@ class SqliteStore:
         except OSError as error:
             raise StoreUnusable(f"{folder} cannot be used: {error.strerror or error}") from error
         try:
-            return cls(await _connect(path), lock, kept_turns)
+            return cls(await _connect(path), path, lock, kept_turns)
         except BaseException:
             lock.release()
             raise
@@ -133,14 +138,16 @@ class SqliteStore:
                         await self._apply(change)
                     await self._connection.execute("RELEASE one")
                 except Exception as error:  # noqa: BLE001 – this commit fails alone
+                    failed[place] = _told(error)
                     await self._connection.execute("ROLLBACK TO one")
                     await self._connection.execute("RELEASE one")
-                    failed[place] = error
             await self._connection.execute("COMMIT")
+            self._is_failing = any(isinstance(each, StoreFailed) for each in failed.values())
         except Exception as error:
             log.warning("a transaction failed", exc_info=error)
+            self._is_failing = True
             await self._roll_back()
-            failed = dict.fromkeys(range(len(together)), error)
+            failed = dict.fromkeys(range(len(together)), _told(error))
         for place, (_, done) in enumerate(together):
             if not done.done():
                 problem = failed.get(place)
@@ -152,6 +159,21 @@ class SqliteStore:
                 await self._connection.execute("ROLLBACK")
         except aiosqlite.Error:
             log.exception("a failed transaction could not be rolled back")
+
+    async def check(self) -> None:
+        if not self._is_failing:
+            await self._all("SELECT version FROM schema_version LIMIT 1")
+            return
+        async with self._using:
+            try:
+                # Something has to be written to know: what was there is written once more.
+                await self._connection.execute("BEGIN IMMEDIATE")
+                await self._connection.execute("UPDATE schema_version SET applied_at = applied_at")
+                await self._connection.execute("COMMIT")
+            except aiosqlite.Error as error:
+                await self._roll_back()
+                raise _told(error) from error
+        self._is_failing = False
 
     async def _apply(self, change: Change) -> None:
         execute = self._connection.execute
@@ -200,7 +222,7 @@ class SqliteStore:
             "SELECT id, name, owner, worktree, config, created_at, updated_at, parent, origin,"
             " (SELECT count(*) FROM messages WHERE session = sessions.id) FROM sessions ORDER BY place"
         )
-        return [_session(row) for row in rows]
+        return [self._read(_session, row, f"session {row[0]}") for row in rows]
 
     async def messages(self, session: str, first: int = 0, limit: int | None = None) -> Sequence[Message]:
         rows = await self._all(
@@ -210,19 +232,19 @@ class SqliteStore:
             first,
             -1 if limit is None else limit,
         )
-        return [_message(row) for row in rows]
+        return [self._read(_message, row, f"a message of session {session}") for row in rows]
 
     async def turns(self, session: str) -> Sequence[Turn]:
         rows = await self._all("SELECT record FROM runs WHERE session = ? ORDER BY place", session)
-        return [_turn(row[0]) for row in rows]
+        return [self._read(_turn, row[0], "a run record") for row in rows]
 
     async def turn(self, run: str) -> Turn | None:
         rows = await self._all("SELECT record FROM runs WHERE id = ?", run)
-        return _turn(rows[0][0]) if rows else None
+        return self._read(_turn, rows[0][0], f"the record of run {run}") if rows else None
 
     async def unfinished(self) -> Sequence[Turn]:
         rows = await self._all("SELECT record FROM runs WHERE state = 'running' ORDER BY place")
-        return [_turn(row[0]) for row in rows]
+        return [self._read(_turn, row[0], "a run record") for row in rows]
 
     async def close(self) -> None:
         if self._writing is not None:
@@ -233,15 +255,31 @@ class SqliteStore:
     async def _all(self, query: str, *values: Any) -> list[Any]:
         # Within the lock, so that nobody reads what a transaction under way may yet take back.
         async with self._using:
-            return list(await self._connection.execute_fetchall(query, values))
+            try:
+                return list(await self._connection.execute_fetchall(query, values))
+            except aiosqlite.Error as error:
+                raise StoreUnusable(f"{self._path} cannot be read: {error}") from error
+
+    def _read(self, read: Callable[[Any], _T], row: Any, what: str) -> _T:
+        """What a row says; where nobody can tell, which one it is."""
+        try:
+            return read(row)
+        except (PsiError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+            raise StoreUnusable(f"{self._path} is damaged: {what} cannot be read ({error})") from error
 
     async def _one(self, query: str, *values: Any) -> Any:
         """A row, in the middle of a transaction."""
         return next(iter(await self._connection.execute_fetchall(query, values)), None)
 
 
+def _told(error: Exception) -> Exception:
+    """What whoever waits for a commit hears: of SQLite's errors, that it could not be saved now."""
+    return StoreFailed(str(error)) if isinstance(error, aiosqlite.Error) else error
+
+
 async def _connect(path: Path) -> aiosqlite.Connection:
     try:
+        make_private(path)
         connection = await aiosqlite.connect(path, isolation_level=None)
     except (aiosqlite.Error, OSError) as error:
         raise StoreUnusable(f"{path} cannot be opened: {error}") from error

@@ -11,7 +11,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from websockets.asyncio.client import connect
 
 import psi
-from psi.core.turn import Turn
 from psi.settings import Settings
 from psi.store import MemoryStore
 from tests.faces.serving import Served, serving
@@ -25,10 +24,9 @@ class Sulking(MemoryStore):
         self.how = how
         self.sulks = False
 
-    async def turn(self, run: str) -> Turn | None:
+    async def check(self) -> None:
         if self.sulks and self.how == "raises":
             raise OSError("disk gone")
-        return await super().turn(run)
 
 
 async def numbers(served: Served) -> dict[tuple[str, ...], float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import stat
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +16,8 @@ from psi import Psi
 from psi.core.message import USER, Message, says
 from psi.core.session import Session
 from psi.core.turn import State, Turn
-from psi.store import AddMessages, FolderTaken, SaveSession, SaveTurn, SqliteStore, StoreUnusable
+from psi.faces.wire import status_of
+from psi.store import AddMessages, FolderTaken, SaveSession, SaveTurn, SqliteStore, StoreFailed, StoreUnusable
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SESSION = Session(id="ses-1", name="N", worktree="w", created_at=NOW, updated_at=NOW)
@@ -123,3 +125,62 @@ async def test_sessions_outlive_their_runtime_and_schedules_do_not(tmp_path: Pat
         await psi.tool({"action": "session", "op": "close"}, session)
     async with Psi.open(tmp_path) as psi:
         assert (await psi.query("[:psi.system/session-count]"))["psi.system/session-count"] == 0
+
+
+def modes_in(folder: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_mode & 0o777 for path in folder.iterdir()}
+
+
+async def test_what_is_kept_is_for_its_owner_alone_whoever_may_look_into_the_folder(tmp_path: Path) -> None:
+    os.chmod(tmp_path, 0o755)  # noqa: PTH101 – where others may look
+    store = await SqliteStore.open(tmp_path)
+    await store.commit(SaveSession(SESSION))
+    modes = modes_in(tmp_path)
+    await store.close()
+    assert modes.keys() >= {"psi.db", "psi.db-wal", "psi.db-shm"}
+    assert set(modes.values()) == {0o600}
+
+
+async def test_a_disk_that_takes_nothing_is_told_as_such_and_looked_at_again(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path)
+    await store.commit(SaveSession(SESSION))
+    with closing(sqlite3.connect(tmp_path / "psi.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        await store.check()  # nobody knows yet
+        with pytest.raises(StoreFailed, match="the store does not take this right now: database is locked") as caught:
+            await store.commit(AddMessages("ses-1", (MESSAGE,)))
+        assert status_of(caught.value) == 503
+        with pytest.raises(StoreFailed):
+            await store.check()
+        other.execute("ROLLBACK")
+    await store.check()
+    await store.commit(AddMessages("ses-1", (MESSAGE,)))
+    assert list(await store.messages("ses-1")) == [MESSAGE]
+    await store.close()
+
+
+async def test_what_is_damaged_is_named(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path)
+    await store.commit(SaveSession(SESSION))
+    await store.close()
+    with closing(sqlite3.connect(tmp_path / "psi.db")) as file:
+        file.execute("UPDATE sessions SET config = '{'")
+        file.commit()
+    with pytest.raises(StoreUnusable, match=r"psi\.db is damaged: session ses-1 cannot be read"):
+        async with Psi.open(tmp_path):
+            pass
+
+
+async def test_a_file_with_broken_pages_ends_in_a_sentence(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path)
+    many = tuple(Message(role="user", content=says("x" * 3_000), timestamp=MESSAGE.timestamp) for _ in range(100))
+    await store.commit(SaveSession(SESSION), AddMessages("ses-1", many), SaveTurn(TURN))
+    await store.close()
+    path = tmp_path / "psi.db"
+    content = bytearray(path.read_bytes())
+    for page in range(3, len(content) // 4_096):
+        content[page * 4_096 : page * 4_096 + 2_000] = b"\xff" * 2_000
+    path.write_bytes(content)
+    with pytest.raises(StoreUnusable, match=r"psi\.db cannot be"):
+        async with Psi.open(tmp_path):
+            pass
