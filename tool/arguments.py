@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "Parser", "Values", "overview", "read", "wrong"]
 
 _BEFORE: Final = {option.flag: option for option in (*SHARED, *HELP)}
-_NEAR: Final = (
-    0.75  # how alike two words are, from 0 to 1, before one is offered for the other: `version` is no `session`
-)
+# How alike two words are, from 0 to 1, before one is offered for the other: nobody who types `version` means `session`.
+_NEAR: Final = 0.75
 
 EXAMPLES: Final = (
     "psi-tool serve",
