@@ -48,7 +48,7 @@ class DemoAgent:
 
     async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
         said: list[str] = []
-        for line in filter(None, map(str.strip, turn.prompt.splitlines())):
+        for line in filter(None, map(str.strip, turn.prompt.split("\n"))):
             if turn.is_stopping():
                 return
             command, _, rest = line.partition(" ")

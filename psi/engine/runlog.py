@@ -90,11 +90,11 @@ class RunLog:
                 together.append(kept)
         self._kept = together
         self._bytes = sum(kept.size for kept in together)
-        # Still too much: the oldest go, and a good part of them, so that this is not done for every event.
-        if len(together) > self._most * 3 // 4 or self._bytes > self._most_bytes * 3 // 4:
+        # Still too much: the oldest go, and a part of them at once, so that this is not done for every event.
+        if len(together) > self._most * 15 // 16 or self._bytes > self._most_bytes * 15 // 16:
             # But never how it began: who comes late has to know what this is an answer to.
             opened = together.popleft() if isinstance(together[0].event, Opened) else None
-            while together and (len(together) > self._most // 2 or self._bytes > self._most_bytes // 2):
+            while together and (len(together) > self._most * 7 // 8 or self._bytes > self._most_bytes * 7 // 8):
                 gone = together.popleft()
                 self._bytes -= gone.size
                 self._forgotten = gone.last

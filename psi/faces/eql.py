@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final
 
 from starlette.requests import Request
@@ -18,6 +17,7 @@ from psi.core.commands import Caller
 from psi.core.config import key_name, shown
 from psi.core.errors import Invalid
 from psi.edn import dumps
+from psi.faces.asked import check_name
 from psi.faces.wire import Form, answer, caller_of, read_body, wanted
 from psi.service import Service
 from psi.settings import Settings
@@ -89,10 +89,7 @@ def read_question(data: Any, came: Form) -> Question:
     named: dict[str, Any] = {}
     for key, value in data.items():
         name = key_name(key)
-        if name not in KEYS:
-            near = get_close_matches(name, KEYS, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"accepted: {', '.join(f'`{each}`' for each in KEYS)}"
-            raise Invalid(f"unknown key `{name}`; {hint}", code="eql/unknown-key", key=name, accepted=list(KEYS))
+        check_name("key", name, KEYS, "eql/unknown-key")
         if name in named:
             raise Invalid(f"key `{name}` is given twice", code="eql/invalid-request")
         named[name] = value

@@ -13,7 +13,6 @@ import binascii
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any, Final
 
 from psi.core.config import is_text, shown
@@ -21,6 +20,7 @@ from psi.core.errors import Invalid, NotFound
 from psi.core.identity import Identity
 from psi.core.message import says
 from psi.edn import Keyword, Map, freeze
+from psi.faces.asked import check_name
 from psi.faces.uploads import Shelf, Uploads
 
 __all__ = [
@@ -80,12 +80,7 @@ def read_input(data: Any, uploads: Uploads, identity: Identity) -> Input:
         raise Invalid(f"a message is an object with `content`, got {shown(data)}", code="input/invalid")
     given = {str(key): value for key, value in data.items()}
     for name in given:
-        if name not in KEYS:
-            near = get_close_matches(name, KEYS, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"accepted: {', '.join(f'`{each}`' for each in KEYS)}"
-            raise Invalid(
-                f"unknown key `{name[:100]}`; {hint}", code="input/unknown-key", key=name[:100], accepted=list(KEYS)
-            )
+        check_name("key", name, KEYS, "input/unknown-key")
     content = _content(given.get("content"))
     images = _several(given, "images", MOST_IMAGES)
     files = _several(given, "files", MOST_FILES)
@@ -134,9 +129,8 @@ def _several(given: Mapping[str, Any], name: str, most: int) -> list[Any]:
 def _image(place: str, given: Any) -> Map:
     if not isinstance(given, str) or not given.isascii():
         raise _bad_image(place, f"must be base64 text of an image, or a data URI, got {shown(given)}")
-    said, text = _unwrapped(place, str(given))
-    if any(each.isspace() for each in text[:1_000]):  # tools wrap base64 in lines
-        text = "".join(text.split())
+    said, text = _unwrapped(place, str(given).strip())
+    text = "".join(text.split())  # tools wrap base64 in lines
     # Before it is decoded: what is too large is not worth the memory.
     if len(text) // 4 * 3 - text[-2:].count("=") > LARGEST_IMAGE:
         raise Invalid(

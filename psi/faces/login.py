@@ -10,7 +10,6 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from datetime import timedelta
-from difflib import get_close_matches
 from html import escape
 from typing import Any, Final
 from urllib.parse import parse_qs
@@ -24,6 +23,7 @@ from psi.core.errors import Conflict, Forbidden, Invalid
 from psi.core.identity import ADMIN, SCOPES, Identity
 from psi.core.session import LOCAL_USER
 from psi.errors import PsiError
+from psi.faces.asked import check_name
 from psi.faces.auth import COOKIE, Auth, Unauthenticated, reached
 from psi.faces.wire import Form, HttpRefused, answer, came_as, read_body, status_of, wanted
 from psi.store import Credentials, Login, Token
@@ -227,12 +227,7 @@ def _checked(asked: Any) -> dict[str, Any]:
     # What is null was left out; keys may be in kebab-case, as EDN has them.
     given = {str(key).replace("-", "_"): value for key, value in asked.items() if value is not None}
     for key in given:
-        if key not in _TOKEN_KEYS:
-            near = get_close_matches(key, _TOKEN_KEYS, n=1)
-            hint = f"did you mean `{near[0]}`?" if near else f"accepted: {', '.join(_TOKEN_KEYS)}"
-            raise Invalid(
-                f"unknown key `{key[:100]}`; {hint}", code="auth/invalid-token-request", accepted=list(_TOKEN_KEYS)
-            )
+        check_name("key", key, _TOKEN_KEYS, "auth/invalid-token-request")
     scopes = given.get("scopes")
     if scopes is not None and (isinstance(scopes, str | Mapping) or not hasattr(scopes, "__iter__")):
         raise Invalid(f"`scopes` must be a list of some of {', '.join(SCOPES)}", code="auth/invalid-scopes")

@@ -19,7 +19,7 @@ from enum import Enum, auto
 from typing import Final, TypeAlias
 from urllib.parse import unquote_to_bytes
 
-from psi.faces.wire import Unreadable, UnsupportedMedia
+from psi.faces.wire import HttpRefused, Unreadable, UnsupportedMedia
 
 __all__ = [
     "Began",
@@ -68,6 +68,17 @@ Event: TypeAlias = Began | Data | Ended
 _Step: TypeAlias = tuple[Sequence[Event], bool]
 
 
+class NoBoundary(UnsupportedMedia):
+    """A form that does not say where its parts end."""
+
+    def __init__(self, given: str) -> None:
+        HttpRefused.__init__(
+            self,
+            f"Content-Type {given[:100]!r} cannot be read here; a form names the one `boundary` between its parts",
+            accepted=["multipart/form-data; boundary=…"],
+        )
+
+
 class _State(Enum):
     PREAMBLE = auto()
     AFTER_BOUNDARY = auto()
@@ -80,7 +91,7 @@ def boundary_of(content_type: str) -> bytes:
     """What stands between the parts, as the Content-Type says."""
     found = [value for name, value in _parameters(content_type) if name == "boundary"]
     if len(found) != 1 or not _BOUNDARY.fullmatch(found[0]):
-        raise UnsupportedMedia(content_type)
+        raise NoBoundary(content_type)
     return found[0].encode("ascii")
 
 

@@ -199,6 +199,12 @@ _WORD: Final = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9-]{0,40}$"}
 _IMAGE: Final = "^(data:image/(png|jpeg|gif|webp);base64,)?([A-Za-z0-9+/]{4})+$"
 
 
+def _edn(example: str) -> dict[str, Any]:
+    """A body in EDN. The example is told in words: tools that send examples refuse to send one in a form that they do
+    not know, and with it the whole operation."""
+    return {"schema": {**_EDN_TEXT, "description": f"EDN text, for example `{example}`"}}
+
+
 def _closed(properties: Mapping[str, Any], required: Iterable[str] = (), **more: Any) -> dict[str, Any]:
     """An object with these keys and no others."""
     return {
@@ -579,7 +585,7 @@ def _psi_tool() -> dict[str, Any]:
                     "schema": _ref("PsiToolRequest"),
                     "examples": {"schedule": {"value": example}, "sessions": {"value": list_sessions}},
                 },
-                EDN: {"schema": _EDN_TEXT, "example": '{:action "session" :op "list"}'},
+                EDN: _edn('{:action "session" :op "list"}'),
             }
         ),
     )
@@ -613,7 +619,7 @@ def _eql() -> dict[str, Any]:
                         "explain": {"value": {"query": "[:psi.scheduler/pending-count]", "explain": True}},
                     },
                 },
-                EDN: {"schema": _EDN_TEXT, "example": "[:psi.system/session-count :psi.system/version]"},
+                EDN: _edn("[:psi.system/session-count :psi.system/version]"),
             }
         ),
     )
@@ -946,7 +952,7 @@ def _login() -> dict[str, Any]:
             {
                 JSON: {"schema": asked, "example": _LOGIN_EXAMPLE},
                 _URLENCODED: {"schema": asked, "example": _LOGIN_EXAMPLE},
-                EDN: {"schema": _EDN_TEXT, "example": '{:token "psi_Ny1tF0mIb3fZkq7cQwEoR5sVxT2uYhLgJaPdK9B4vMc"}'},
+                EDN: _edn('{:token "psi_Ny1tF0mIb3fZkq7cQwEoR5sVxT2uYhLgJaPdK9B4vMc"}'),
             }
         ),
     )
@@ -1003,7 +1009,7 @@ def _create_token() -> dict[str, Any]:
         requestBody=_body(
             {
                 JSON: {"schema": _ref("TokenRequest"), "example": {"name": "ci", "scopes": ["read", "write"]}},
-                EDN: {"schema": _EDN_TEXT, "example": '{:name "ci" :scopes ["read"] :expires-in 86400}'},
+                EDN: _edn('{:name "ci" :scopes ["read"] :expires-in 86400}'),
             }
         ),
     )

@@ -6,8 +6,7 @@ Reads a request, hands a command to the service and tells what came of it. Decid
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
-from difflib import get_close_matches
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -31,6 +30,7 @@ from psi.core.message import Message
 from psi.core.session import Session
 from psi.core.turn import Turn, note_of
 from psi.engine import Run
+from psi.faces.asked import asked_of, check_name
 from psi.faces.inputs import read_input
 from psi.faces.uploads import Uploads, UploadsFace
 from psi.faces.wire import LARGEST, Form, HttpRefused, answer, caller_of, came_as, off_loop, read, wanted
@@ -93,7 +93,7 @@ class RestFace:
 
     async def _create(self, request: Request) -> Response:
         form = wanted(request.headers.get("accept"))
-        _asked(request)
+        asked_of(request)
         caller = caller_of(request)
         if caller.session is not None:
             self._service.find(caller.session, caller)
@@ -106,7 +106,7 @@ class RestFace:
 
     async def _page(self, request: Request) -> Response:
         form = wanted(request.headers.get("accept"))
-        asked = _asked(request, "limit", "after", "pending_recall")
+        asked = asked_of(request, "limit", "after", "pending_recall")
         limit = _number(asked, "limit", 1, MOST) or PAGE
         recalled = _flag(asked, "pending_recall")
         caller = _caller(request)
@@ -131,7 +131,7 @@ class RestFace:
     async def _show(self, request: Request) -> Response:
         """The session with its messages: all of them, or as many as were asked for or can be written at once."""
         form = wanted(request.headers.get("accept"))
-        asked = _asked(request, "messages_after", "limit")
+        asked = asked_of(request, "messages_after", "limit")
         after = _number(asked, "messages_after", 0, 10**15)
         limit = _number(asked, "limit", 1, MOST)
         caller = _caller(request)
@@ -157,14 +157,14 @@ class RestFace:
     async def _close(self, request: Request) -> Response:
         form = wanted(request.headers.get("accept"))
         # What goes with a session are its schedules; jobs that would keep it come with a later version.
-        _flag(_asked(request, "delete_automations"), "delete_automations")
+        _flag(asked_of(request, "delete_automations"), "delete_automations")
         await self._service.act(CloseSession(session=request.path_params["session_id"]), _caller(request))
         return answer({"deleted": True}, form)
 
     async def submit(self, request: Request) -> Response:
         """202 and the run once the message is saved; with ``wait``, 200 and how it ended."""
         form = wanted(request.headers.get("accept"))
-        waits = _flag(_asked(request, "wait"), "wait")
+        waits = _flag(asked_of(request, "wait"), "wait")
         name = request.path_params["session_id"]
         caller = _caller(request)
         # Before anything is made of the body: whose session it is decides what the sender hears first.
@@ -179,7 +179,7 @@ class RestFace:
 
     async def stop(self, request: Request) -> Response:
         form = wanted(request.headers.get("accept"))
-        _asked(request)
+        asked_of(request)
         stopped = await self._service.act(StopRun(session=request.path_params["session_id"]), _caller(request))
         return answer({"ok": True} if stopped else {"ok": False, "reason": "no active run"}, form)
 
@@ -213,30 +213,8 @@ def _named(data: Any, accepted: Sequence[str]) -> Mapping[str, Any]:
     if not isinstance(data, Mapping):
         raise Invalid(f"the body must be a JSON object, got {shown(data)}", code="rest/invalid-request")
     for key in data:
-        _check_name("key", key, accepted)
+        check_name("key", key, accepted, "rest/unknown-key")
     return data
-
-
-def _asked(request: Request, *accepted: str) -> dict[str, str]:
-    """The parameters behind the ``?``. One that is not known, or comes twice, is a mistake somebody should hear of."""
-    found: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
-        _check_name("parameter", name, accepted)
-        if name in found:
-            raise Invalid(f"parameter `{name}` is given twice", code="rest/invalid-parameter", argument=name)
-        found[name] = value
-    return found
-
-
-def _check_name(what: str, name: str, accepted: Iterable[str]) -> None:
-    known = list(accepted)
-    if name in known:
-        return
-    near = get_close_matches(name, known, n=1)
-    listed = ", ".join(f"`{each}`" for each in known) or "none"
-    hint = f"did you mean `{near[0]}`?" if near else f"accepted: {listed}"
-    name = shown(name)[1:-1]
-    raise Invalid(f"unknown {what} `{name}`; {hint}", code=f"rest/unknown-{what}", **{what: name}, accepted=known)
 
 
 def _number(asked: Mapping[str, str], name: str, low: int, high: int) -> int | None:

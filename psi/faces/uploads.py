@@ -27,6 +27,7 @@ from starlette.responses import Response
 
 from psi.core.errors import Conflict, Forbidden, Invalid
 from psi.core.session import LOCAL_USER
+from psi.faces.asked import asked_of
 from psi.faces.guard import BodyTooLarge
 from psi.faces.multipart import Began, Data, Ended, MultipartReader, boundary_of, file_name
 from psi.faces.wire import HttpRefused, answer, caller_of, wanted
@@ -234,6 +235,7 @@ class UploadsFace:
         return answer(found[0] if len(found) == 1 else {"files": found}, form, 201)
 
     async def _receive(self, request: Request, receiving: _Receiving) -> None:
+        asked_of(request, "name")
         content_type = request.headers.get("content-type", "")
         if content_type.partition(";")[0].strip().lower() == _MULTIPART:
             await _receive_form(request.stream(), boundary_of(content_type), receiving)
@@ -244,7 +246,7 @@ class UploadsFace:
 
 
 def _name_of(request: Request) -> str:
-    given = request.query_params.get("name")
+    given = asked_of(request, "name").get("name")
     if given is None:
         given = file_name(request.headers.get("content-disposition", ""))
     if given is None or not given.strip():

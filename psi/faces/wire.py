@@ -46,9 +46,12 @@ __all__ = [
     "answer",
     "caller_of",
     "came_as",
+    "decoded",
     "error_body",
     "error_response",
     "form_for",
+    "is_utf8",
+    "liking",
     "measure",
     "off_loop",
     "read",
@@ -234,12 +237,8 @@ def form_for(request: Request) -> Form:
 
 def came_as(content_type: str | None) -> Form | None:
     """The form that a Content-Type names; None where it leaves that open."""
-    media, _, parameters = (content_type or "").partition(";")
-    media = media.strip().lower()
-    charset = next(
-        (value.strip(" \"'").lower() for name, _, value in _parameters(parameters) if name == "charset"), "utf-8"
-    )
-    if charset not in ("utf-8", "utf8", "us-ascii"):
+    media = (content_type or "").partition(";")[0].strip().lower()
+    if not is_utf8(content_type or ""):
         raise UnsupportedMedia(content_type or "")
     # curl says `application/x-www-form-urlencoded` of whatever it is given with -d; a page elsewhere cannot use that,
     # because its Origin gives it away.
@@ -251,6 +250,19 @@ def came_as(content_type: str | None) -> Form | None:
     raise UnsupportedMedia(content_type or "")
 
 
+def is_utf8(content_type: str) -> bool:
+    """Whether what a Content-Type says of the charset is what can be read here; it may say nothing."""
+    said = (value.strip(" \"'").lower() for name, _, value in _parameters(content_type) if name == "charset")
+    return all(charset in ("utf-8", "utf8", "us-ascii") for charset in said)
+
+
+def decoded(body: bytes) -> str:
+    try:
+        return body.decode("utf-8").removeprefix("\ufeff")
+    except UnicodeDecodeError as wrong:
+        raise Unreadable(f"the body is not UTF-8: byte {wrong.start} cannot be decoded", at=wrong.start) from None
+
+
 def _parameters(text: str) -> Iterator[tuple[str, str, str]]:
     for each in text.split(";"):
         name, equals, value = each.partition("=")
@@ -259,11 +271,7 @@ def _parameters(text: str) -> Iterator[tuple[str, str, str]]:
 
 def read(body: bytes, form: Form | None) -> tuple[Any, Form]:
     """The one value of the body. Without a form: JSON where it is JSON, EDN otherwise."""
-    try:
-        text = body.decode("utf-8")
-    except UnicodeDecodeError as wrong:
-        raise Unreadable(f"the body is not UTF-8: byte {wrong.start} cannot be decoded", at=wrong.start) from None
-    text = text.removeprefix("\ufeff")
+    text = decoded(body)
     if not text.strip():
         raise Unreadable("the body is empty; a request in JSON or EDN is expected")
     if form is Form.EDN:
@@ -354,7 +362,7 @@ def wanted(accept: str | None, came: Form | None = None) -> Form:
     first = came or Form.JSON
     if accept is None or not accept.strip():
         return first
-    likings = {form: _liking(accept, form) for form in Form}
+    likings = {form: liking(accept, form.value) for form in Form}
     best = max(likings.values())
     if best <= 0:
         raise NotAcceptable(
@@ -363,12 +371,12 @@ def wanted(accept: str | None, came: Form | None = None) -> Form:
     return first if likings[first] == best else next(form for form in Form if likings[form] == best)
 
 
-def _liking(accept: str, form: Form) -> float:
-    """How much a form is liked; the most specific range that fits decides."""
+def liking(accept: str, wanted: str) -> float:
+    """How much a media type of ours is liked; the most specific range that fits decides."""
     found = (-1, 0.0)
     for each in accept.split(","):
         media, _, parameters = each.partition(";")
-        ranges = {form.value: 2, "application/*": 1, "*/*": 0, "*": 0}
+        ranges = {wanted: 2, "application/*": 1, "*/*": 0, "*": 0}
         specific = ranges.get(media.strip().lower())
         if specific is not None:
             found = max(found, (specific, _weight(parameters)))

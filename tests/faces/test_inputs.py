@@ -130,8 +130,12 @@ def test_images_stand_behind_the_text_in_their_order() -> None:
     assert found.text == "Look."
 
 
-def test_base64_may_be_wrapped_in_lines() -> None:
-    assert image(base64.encodebytes(PNG * 9).decode())["data"] == coded(PNG * 9)
+@pytest.mark.parametrize("every", [76, 2_000, 10**6])
+def test_base64_may_be_wrapped_in_lines(every: int) -> None:
+    text = coded(PNG * 200)
+    lines = "\r\n".join(text[start : start + every] for start in range(0, len(text), every))
+    for sent in (lines, f" {lines}\n", f"\n data:image/png;base64,{lines}\n"):
+        assert image(sent)["data"] == text
 
 
 @pytest.mark.parametrize(

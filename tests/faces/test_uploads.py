@@ -324,3 +324,11 @@ def test_a_long_name_keeps_its_ending() -> None:
     assert clean_name("x" * 500 + ".tar") == "x" * 196 + ".tar"
     assert clean_name("☃" * 500 + ".png") == "☃" * 65 + ".png"
     assert clean_name("x." + "y" * 500) == "x." + "y" * 198
+
+
+@pytest.mark.parametrize("query", ["name=a&x=b", "name=a&name=b", "nmae=a"])
+async def test_a_parameter_that_is_not_known_or_comes_twice_is_refused(tmp_path: Path, query: str) -> None:
+    async with uploading(tmp_path) as served:
+        status, why = code(await served.post(f"/uploads?{query}", b"content", content_type=OCTETS))
+    assert (status, why.partition("/")[0]) == (400, "rest")
+    assert kept(tmp_path) == []

@@ -101,3 +101,10 @@ async def test_a_tool_may_be_called_in_edn() -> None:
         events, _ = await events_of(here, '/tool psi-tool {:action "session" :op "list"}\n/say a')
         assert events[1].success
         assert '"session-count": 1' in events[1].result
+
+
+async def test_a_line_ends_with_a_newline_and_with_nothing_else() -> None:
+    async with world() as here:
+        session = await here.session()
+        run = (await here.submit(session, "/say a\u2028b\x0bc\r\nd", wait=True))["run"]
+        assert run["answer"] == "a\u2028b\x0bc\nYou said: d"

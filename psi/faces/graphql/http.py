@@ -11,12 +11,13 @@ from starlette.responses import Response
 
 from psi.core.commands import Caller
 from psi.faces.graphql.operations import Asked, BadRequest, Operations, errors, is_limited, written
-from psi.faces.wire import HttpRefused, TooLarge, read_json
+from psi.faces.wire import HttpRefused, TooLarge, Unreadable, decoded, is_utf8, liking, read_json
 
 __all__ = ["GraphQLHttp"]
 
 _RESPONSE: Final = "application/graphql-response+json"
 _JSON: Final = "application/json"
+_GRAPHQL: Final = "application/graphql"
 
 
 class NotGraphQL(HttpRefused):
@@ -30,7 +31,7 @@ class NotReadable(HttpRefused):
     code = "http/unsupported-media-type"
 
     def __init__(self, given: str) -> None:
-        accepted = [_JSON, "application/graphql"]
+        accepted = [_JSON, _GRAPHQL]
         super().__init__(
             f"Content-Type {given[:100]!r} cannot be read here; send {' or '.join(accepted)}", accepted=accepted
         )
@@ -90,29 +91,27 @@ def _answer(response: Mapping[str, Any], status: int, media: str) -> Response:
 
 
 def _media(accept: str | None) -> str:
-    """application/json, unless the newer type is asked for by name."""
+    """What Accept likes best; application/json, unless the newer type is liked more, or asked for by name as much."""
     if accept is None or not accept.strip():
         return _JSON
-    ranges = [each.partition(";")[0].strip().lower() for each in accept.split(",")]
-    if _RESPONSE in ranges:
-        return _RESPONSE
-    if any(each in (_JSON, "application/*", "*/*", "*") for each in ranges):
-        return _JSON
-    raise NotOffered(accept)
+    plain, newer = liking(accept, _JSON), liking(accept, _RESPONSE)
+    if max(plain, newer) <= 0:
+        raise NotOffered(accept)
+    if plain == newer:
+        return _RESPONSE if _RESPONSE in accept.lower() else _JSON
+    return _RESPONSE if newer > plain else _JSON
 
 
 async def _from_body(request: Request) -> Asked:
-    media = (request.headers.get("content-type") or "").partition(";")[0].strip().lower()
-    body = await request.body()
-    if media == "application/graphql":
-        return _read({"query": body.decode("utf-8", "replace")})
-    if media != _JSON:
-        raise NotReadable(media or "none")
+    given = request.headers.get("content-type") or ""
+    media = given.partition(";")[0].strip().lower()
+    if media not in (_JSON, _GRAPHQL) or not is_utf8(given):
+        raise NotReadable(given or "none")
     try:
-        text = body.decode("utf-8")
-    except UnicodeDecodeError:
-        raise NotGraphQL("the body is not UTF-8") from None
-    return _read(read_json(text))
+        text = decoded(await request.body())
+    except Unreadable as wrong:
+        raise NotGraphQL(wrong.message) from None
+    return _read({"query": text} if media == _GRAPHQL else read_json(text))
 
 
 def _from_query(request: Request) -> Asked:
@@ -120,7 +119,7 @@ def _from_query(request: Request) -> Asked:
     data: dict[str, Any] = {"query": given.get("query"), "operationName": given.get("operationName")}
     for name in ("variables", "extensions"):
         if given.get(name):
-            data[name] = read_json(given[name])
+            data[name] = read_json(given[name], f"the parameter `{name}`")
     return _read(data)
 
 

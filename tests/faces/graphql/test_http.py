@@ -124,3 +124,29 @@ async def test_an_answer_that_is_larger_than_what_there_is_is_refused() -> None:
         answer = await served.post("/graphql", {"query": text, "variables": {"id": session}})
         assert answer.status == 422
         assert answer.json()["errors"][0]["extensions"]["code"] == "http/answer-too-large"
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        (f"{NEWER};q=0.1, application/json", "application/json"),
+        (f"application/json;q=0.1, {NEWER}", NEWER),
+        (f"{NEWER}, application/json", NEWER),
+        (f"application/json;q=0, */*;q=0.1, {NEWER};q=0.2", NEWER),
+        ("*/*", "application/json"),
+    ],
+)
+async def test_the_form_of_the_answer_is_the_one_that_is_liked_best(accept: str, expected: str) -> None:
+    async with serving() as served:
+        assert (await served.post("/graphql", {"query": VERSION}, accept=accept)).type == expected
+
+
+async def test_bodies_are_read_as_everywhere_else() -> None:
+    async with serving() as served:
+        body = json.dumps({"query": VERSION})
+        marked = await served.post("/graphql", "\ufeff" + body, content_type="application/json")
+        assert marked.json() == ANSWER
+        other = await served.post("/graphql", body, content_type="application/json; charset=utf-16")
+        assert (other.status, other.json()["error"]["code"]) == (415, "http/unsupported-media-type")
+        odd = await served.get(f"/graphql?query={quote(VERSION)}&variables=%7B")
+        assert odd.json()["error"]["message"].startswith("the parameter `variables` cannot be read as JSON")
