@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from psi.errors import Refused
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, _ArgumentGroup
+    from argparse import ArgumentParser, Namespace, _ArgumentGroup
 
 __all__ = [
     "DECLARED",
@@ -428,11 +428,22 @@ def add_flags(parser: ArgumentParser | _ArgumentGroup) -> None:
     """Give a parser a flag for each setting. Values stay text, so that :meth:`Settings.read` names all that are bad."""
     from argparse import BooleanOptionalAction
 
+    class Switch(BooleanOptionalAction):
+        """On or off; of both, either would be a guess, and some of these switches keep others out."""
+
+        def __call__(
+            self, parser: ArgumentParser, namespace: Namespace, values: Any, option: str | None = None
+        ) -> None:
+            before = getattr(namespace, self.dest)
+            super().__call__(parser, namespace, values, option)
+            if before is not None and before != getattr(namespace, self.dest):
+                parser.error(f"{' or '.join(self.option_strings)}, not both")
+
     for setting in DECLARED:
         default = setting.kind.shows(setting.default)
         about = f"{setting.doc.replace('`', '')} ({setting.variable}; default {default})".replace("%", "%%")
         if isinstance(setting.default, bool):
-            parser.add_argument(setting.flag, dest=setting.name, action=BooleanOptionalAction, default=None, help=about)
+            parser.add_argument(setting.flag, dest=setting.name, action=Switch, default=None, help=about)
         elif isinstance(setting.default, tuple):
             parser.add_argument(
                 setting.flag, dest=setting.name, action="append", metavar=setting.kind.metavar, default=None, help=about

@@ -60,7 +60,7 @@ def _create(arguments: Namespace, folder: Path, now: datetime) -> None:
     with Credentials.open(folder) as credentials:
         made = credentials.create_token(
             now=now,
-            user=_given(arguments, "user") or LOCAL_USER,
+            user=LOCAL_USER if (user := _given(arguments, "user")) is None else user,
             name=_given(arguments, "name"),
             scopes=scopes,
             lasts=lasts,

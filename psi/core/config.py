@@ -37,6 +37,8 @@ __all__ = [
 THINKING_LEVELS: Final = ("off", "minimal", "low", "medium", "high", "xhigh")
 BREAKPOINTS: Final = ("system", "tools")
 _LONGEST_NAME: Final = 200
+_SUPPORTED: Final = "a supported key"
+_HINTS: Final = 20  # unknown keys that are looked for among the known ones
 _WHOLE: Final = "a map, or an EDN string of one"
 _NAME: Final = re.compile(r"[^\W\d][\w.*+!?$%&=<>-]*(/[^\W\d][\w.*+!?$%&=<>-]*)?")
 
@@ -163,7 +165,9 @@ def read_config(value: Any, *, tools: Collection[str], who: str = "scheduler") -
         known = _BY_NAME.get(name)
         if known is None:
             unsupported.append(name)
-            report.problems.append(Problem(name, _nearest_key(name), shown(item)))
+            # Looking for what a typo may have meant is slow, and after some of them it is no typo any more.
+            accepted = _nearest_key(name) if len(unsupported) <= _HINTS else _SUPPORTED
+            report.problems.append(Problem(name, accepted, shown(item)))
         elif known.name in read:
             report.expect(known.name, "one value", item)
         else:
@@ -175,8 +179,8 @@ def read_config(value: Any, *, tools: Collection[str], who: str = "scheduler") -
 
 
 def _nearest_key(name: str) -> str:
-    near = get_close_matches(name, [key.name for key in CONFIG_KEYS], n=1)
-    return f"a supported key (did you mean `{near[0]}`?)" if near else "a supported key"
+    near = get_close_matches(name[:_LONGEST_NAME], [key.name for key in CONFIG_KEYS], n=1)
+    return f"{_SUPPORTED} (did you mean `{near[0]}`?)" if near else _SUPPORTED
 
 
 def key_name(key: Any) -> str:

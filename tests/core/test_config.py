@@ -588,3 +588,11 @@ def test_the_summary_never_has_a_prompt_or_a_message(data: dict[str, Any]) -> No
         }
     ).summary()
     assert secret not in str(shown)
+
+
+def test_of_very_many_unknown_keys_only_the_first_are_taken_for_typos() -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        read_config({f"model{place}": 1 for place in range(10_000)}, tools=())
+    hints = [problem.expected for problem in caught.value.problems]
+    assert len(hints) == 10_000
+    assert sum("did you mean `model`?" in hint for hint in hints) == 20

@@ -221,6 +221,16 @@ def test_argparse_gets_a_flag_for_each_setting_and_what_it_reads_are_settings() 
     assert "%" not in parser.format_help()
 
 
+def test_a_switch_that_is_turned_both_ways_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    assert vars(parser.parse_args(["--auth", "--auth"]))["auth"] is True
+    with pytest.raises(SystemExit) as ended:
+        parser.parse_args(["--auth", "--no-auth"])
+    assert ended.value.code == 2
+    assert "--auth or --no-auth, not both" in capsys.readouterr().err
+
+
 def test_every_setting_has_a_sentence_and_a_default_that_fits() -> None:
     for setting in DECLARED:
         assert setting.doc, setting.name

@@ -133,6 +133,7 @@ def test_revoking_what_is_not_there_ends_with_1_and_nothing_named_with_2(shell: 
         ({"expires": "soon"}, "--expires must be a length of time such as 30d"),
         ({"expires": "0d"}, "a token must last longer than nothing"),
         ({"user": "a b"}, "`user` must be a name"),
+        ({"user": ""}, "`user` must be a name"),
         ({"name": "a\nb"}, "`name` must be a line"),
     ],
 )
