@@ -31,6 +31,9 @@ class Event(NamedTuple):
     weight: int = 0  # about how many bytes it keeps alive that nothing else does
 
 
+_new: Final = tuple.__new__
+
+
 class Subscription:
     """The events of one session, or of all that a user has. Iterating gives each; two fields tell of those that do not
     come."""
@@ -151,7 +154,7 @@ class Bus:
         self._untold_of: dict[str, int] = {}
         self._untold_all = 0
         self._interest = interest
-        self._owner_of = owner_of
+        self.owner_of = owner_of
         self._remembered = remembered
         self._recent: deque[Event] = deque()
         self._weight = 0
@@ -177,8 +180,9 @@ class Bus:
     ) -> None:
         """Tell everybody. ``keep``: whether it can be asked for later; a turn's deltas have a buffer of their own."""
         self.seq = seq = self.seq + 1
-        owner = None if session is None else self._owner_of(session)
-        event = Event(seq, type, session, at, data, owner, weight)
+        owner = None if session is None else self.owner_of(session)
+        # As the class would make it, in half the time: an event is made for each of a hundred thousand schedules.
+        event = _new(Event, (seq, type, session, at, data, owner, weight))
         if keep:
             if len(self._recent) == self._remembered:
                 self._forget()

@@ -61,12 +61,13 @@ class Engine:
         self.clock = clock
         self.store = store
         self.interest = Interest(clock)
-        self.bus = Bus(interest=self.interest, owner_of=self._owner_of, start=_first_number(clock))
+        self.bus = Bus(interest=self.interest, start=_first_number(clock))
         self.tools = tools
         self.worktree = worktree
         self.new_id = new_id
         self.started = clock.now()
         self.sessions = Sessions(clock, self.bus, self._perform)
+        self.bus.owner_of = self.sessions.owner_of
         self.runs = Runs(clock, self.bus, store, self.sessions, tasks, agent_for, tools, new_id)
         self.scheduler = Scheduler(
             clock, self.bus, self.sessions, self.runs, tasks, self._session_for, self.close_session
@@ -74,9 +75,6 @@ class Engine:
         self._leaving: dict[str, _Leaving] = {}
         self._tasks = tasks
         self._closed = False
-
-    def _owner_of(self, session_id: str) -> str | None:
-        return self.sessions.owner_of(session_id)
 
     async def load(self) -> None:
         """Take up what the store has kept. Turns that were under way when the last process ended get their closure."""
