@@ -99,9 +99,13 @@ class Context:
         self._note(topics.sessions(self._user))
         return [name for name, each in self._sessions.items() if self._user is None or each.owner == self._user]
 
-    async def messages(self, name: str, first: int = 0, limit: int | None = None) -> Sequence[Message]:
+    async def messages(
+        self, name: str, first: int = 0, limit: int | None = None, *, pictures: bool = True
+    ) -> Sequence[Message]:
         self._note(topics.messages_of(name))
-        return await self._store.messages(name, first, limit) if self._seen(name) is not None else ()
+        if self._seen(name) is None:
+            return ()
+        return await self._store.messages(name, first, limit, pictures=pictures)
 
     # -- runs
 

@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
 from psi.edn import Keyword, Map, String, freeze, thaw
 
-__all__ = ["ROLES", "SCHEDULED", "USER", "Message", "Scheduled", "says", "text_part", "whole"]
+__all__ = [
+    "ROLES",
+    "SCHEDULED",
+    "USER",
+    "Message",
+    "Scheduled",
+    "is_picture",
+    "picture_part",
+    "says",
+    "text_part",
+    "whole",
+    "without_pictures",
+]
 
 ROLES: Final = ("user", "assistant", "system")
 
@@ -18,6 +30,8 @@ USER: Final = Keyword("user")
 SCHEDULED: Final = Keyword("scheduled")
 
 _TEXT: Final = Keyword("text")
+_IMAGE: Final = Keyword("image")
+_OF_A_PICTURE: Final = {"type", "media-type", "data"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +86,29 @@ def whole(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+def picture_part(media_type: str, data: str) -> Map:
+    """A picture; ``data`` is base64."""
+    return Map({"type": _IMAGE, "media-type": String(media_type), "data": String(data)})
+
+
+def without_pictures(message: Message) -> Message:
+    """The message with the size of each picture in the place of the picture."""
+    if all("data" not in part for part in message.content):
+        return message
+    return replace(message, content=tuple(_size_alone(part) if is_picture(part) else part for part in message.content))
+
+
+def is_picture(part: Mapping[Any, Any]) -> bool:
+    """Whether a part is what :func:`picture_part` makes, and nothing more."""
+    return part.keys() == _OF_A_PICTURE and part["type"] == _IMAGE and isinstance(part["data"], String)
+
+
+def _size_alone(part: Map) -> Map:
+    data = part["data"]
+    size = len(data) // 4 * 3 - data[-2:].count("=")
+    return Map({"type": _IMAGE, "media-type": part["media-type"], "size": size})
 
 
 def text_part(text: str) -> Map:

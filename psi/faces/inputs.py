@@ -18,8 +18,8 @@ from typing import Any, Final
 from psi.core.config import is_text, shown
 from psi.core.errors import Invalid, NotFound
 from psi.core.identity import Identity
-from psi.core.message import says
-from psi.edn import Keyword, Map, freeze
+from psi.core.message import picture_part, says
+from psi.edn import Map
 from psi.faces.asked import check_name
 from psi.faces.uploads import Shelf, Uploads
 
@@ -148,10 +148,7 @@ def _image(place: str, given: Any) -> Map:
     # What it is is told by its bytes; what it is called counts where they say nothing.
     media_type = _sniffed(content) or said or _UNKNOWN
     # Written anew: one text for one image, whatever the sender's looked like.
-    part: Map = freeze(
-        {"type": Keyword("image"), "media-type": media_type, "data": base64.b64encode(content).decode("ascii")}
-    )
-    return part
+    return picture_part(media_type, base64.b64encode(content).decode("ascii"))
 
 
 def _unwrapped(place: str, text: str) -> tuple[str | None, str]:

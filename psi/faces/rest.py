@@ -140,7 +140,7 @@ class RestFace:
         context = self._service.context(caller)
         first = 0 if after is None else after + 1
         # One more than asked for, which tells whether there are more.
-        messages = await context.messages(name, first, None if limit is None else limit + 1)
+        messages = await context.messages(name, first, None if limit is None else limit + 1, pictures=False)
         # Looked at again: while the messages were read it may have gone on, or gone.
         session: Session = await self._service.act(ShowSession(session=name), caller)
         told = _some(messages, first, limit)
@@ -319,8 +319,7 @@ def _message(index: int, message: Message) -> dict[str, Any]:
 
 
 def _image(part: Mapping[Any, Any]) -> dict[str, Any]:
-    data = str(part.get("data", ""))
-    return {"media_type": part.get("media-type"), "size": len(data) // 4 * 3 - data[-2:].count("=")}
+    return {"media_type": part.get("media-type"), "size": part.get("size", 0)}
 
 
 def _run(turn: Turn) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from psi.core.message import Message
+from psi.core.message import Message, without_pictures
 from psi.core.session import Phase, Session
 from psi.core.turn import State, Turn
 from psi.store.protocol import AddMessages, Change, DeleteSession, SaveSession, SaveTurn
@@ -80,9 +80,12 @@ class MemoryStore:
             for kept in self._sessions.values()
         ]
 
-    async def messages(self, session: str, first: int = 0, limit: int | None = None) -> Sequence[Message]:
+    async def messages(
+        self, session: str, first: int = 0, limit: int | None = None, *, pictures: bool = True
+    ) -> Sequence[Message]:
         kept = self._sessions.get(session)
-        return kept.messages[first : None if limit is None else first + limit] if kept else []
+        found = kept.messages[first : None if limit is None else first + limit] if kept else []
+        return found if pictures else [without_pictures(message) for message in found]
 
     async def turns(self, session: str) -> Sequence[Turn]:
         kept = self._sessions.get(session)

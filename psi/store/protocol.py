@@ -64,8 +64,11 @@ class Store(Protocol):
         """Every session, the oldest first, each idle: who was busy is not a thing to be saved."""
         ...
 
-    async def messages(self, session: str, first: int = 0, limit: int | None = None) -> Sequence[Message]:
-        """A session's history, the oldest first, or so many from a place on; empty where there is no such session."""
+    async def messages(
+        self, session: str, first: int = 0, limit: int | None = None, *, pictures: bool = True
+    ) -> Sequence[Message]:
+        """A session's history, the oldest first, or so many from a place on; empty where there is no such session.
+        ``pictures``: or only how large they are, for those who do not look at them."""
         ...
 
     async def turns(self, session: str) -> Sequence[Turn]:

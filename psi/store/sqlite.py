@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -17,7 +18,7 @@ from typing import Any, Final, TypeVar
 import aiosqlite
 
 from psi.core.config import read_config
-from psi.core.message import Message, Scheduled, says, text_part
+from psi.core.message import Message, Scheduled, is_picture, picture_part, says, text_part, without_pictures
 from psi.core.session import Provenance, Session
 from psi.core.turn import State, Turn
 from psi.edn import Keyword, String, dumps, loads
@@ -64,6 +65,13 @@ STEPS: Final = (
         closure TEXT,
         PRIMARY KEY (session, place)
     ) WITHOUT ROWID;
+    CREATE TABLE pictures (
+        session TEXT NOT NULL REFERENCES sessions(id) ON DELETE CASCADE,
+        place INTEGER NOT NULL,
+        part INTEGER NOT NULL,
+        data TEXT NOT NULL,
+        PRIMARY KEY (session, place, part)
+    );
     CREATE TABLE runs (
         place INTEGER PRIMARY KEY AUTOINCREMENT,
         id TEXT NOT NULL UNIQUE,
@@ -193,6 +201,14 @@ class SqliteStore:
                 first = await self._one("SELECT coalesce(max(place) + 1, 0) FROM messages WHERE session = ?", name)
                 rows = [(name, first[0] + place, *_message_row(each)) for place, each in enumerate(messages)]
                 await self._connection.executemany("INSERT INTO messages VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+                pictures = [
+                    (name, place, part, str(each["data"]))
+                    for place, message in enumerate(messages, first[0])
+                    for part, each in enumerate(message.content)
+                    if is_picture(each)
+                ]
+                if pictures:
+                    await self._connection.executemany("INSERT INTO pictures VALUES (?, ?, ?, ?)", pictures)
                 latest = _micros(messages[-1].timestamp)
                 if latest is not None:
                     await execute("UPDATE sessions SET updated_at = max(updated_at, ?) WHERE id = ?", (latest, name))
@@ -224,7 +240,9 @@ class SqliteStore:
         )
         return [self._read(_session, row, f"session {row[0]}") for row in rows]
 
-    async def messages(self, session: str, first: int = 0, limit: int | None = None) -> Sequence[Message]:
+    async def messages(
+        self, session: str, first: int = 0, limit: int | None = None, *, pictures: bool = True
+    ) -> Sequence[Message]:
         rows = await self._all(
             "SELECT role, text, content, at, source, origin, run, closure FROM messages"
             " WHERE session = ? AND place >= ? ORDER BY place LIMIT ?",
@@ -232,7 +250,18 @@ class SqliteStore:
             first,
             -1 if limit is None else limit,
         )
-        return [self._read(_message, row, f"a message of session {session}") for row in rows]
+        found = [self._read(_message, row, f"a message of session {session}") for row in rows]
+        if pictures and any(content is not None for _, _, content, *_ in rows):
+            # Kept apart, as they came: what is megabytes is neither written nor read as EDN.
+            kept = await self._all(
+                "SELECT place, part, data FROM pictures WHERE session = ? AND place BETWEEN ? AND ?",
+                session,
+                first,
+                first + len(found) - 1,
+            )
+            for place, part, data in kept:
+                found[place - first] = _with_picture(found[place - first], part, data)
+        return found
 
     async def turns(self, session: str) -> Sequence[Turn]:
         rows = await self._all("SELECT record FROM runs WHERE session = ? ORDER BY place", session)
@@ -367,6 +396,7 @@ def _session(row: Any) -> Session:
 
 def _message_row(message: Message) -> tuple[Any, ...]:
     origin = message.origin
+    message = without_pictures(message)
     text = _only_text(message.content)
     return (
         message.role,
@@ -385,6 +415,12 @@ def _only_text(content: Sequence[Mapping[str, Any]]) -> str | None:
     parsed. None where there is more to it."""
     text = content[0].get("text") if len(content) == 1 else None
     return text if isinstance(text, String) and content[0] == text_part(text) else None
+
+
+def _with_picture(message: Message, place: int, data: str) -> Message:
+    parts = list(message.content)
+    parts[place] = picture_part(parts[place]["media-type"], data)
+    return replace(message, content=tuple(parts))
 
 
 def _message(row: Any) -> Message:

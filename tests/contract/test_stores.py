@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from psi.core.config import read_config
-from psi.core.message import USER, Message, Scheduled, says
+from psi.core.message import USER, Message, Scheduled, picture_part, says
 from psi.core.session import Phase, Provenance, Session
 from psi.core.turn import State, Turn
 from psi.edn import Keyword
@@ -106,6 +106,22 @@ async def test_content_comes_back_as_it_was(store: Store, parts: Any) -> None:
     assert found == told
     for kept, given in zip(found.content, told.content, strict=True):
         assert [(type(value), value) for value in kept.values()] == [(type(value), value) for value in given.values()]
+
+
+async def test_pictures_come_with_their_message_or_as_their_size(store: Store) -> None:
+    one, other = picture_part("image/png", "aGk="), picture_part("image/gif", "aGVsbG8h")
+    seen = Message(role="user", content=(*says("look"), one, *says("and"), other))
+    await store.commit(SaveSession(session()), SaveSession(session("ses-2")))
+    await store.commit(AddMessages("ses-1", (message("a"), seen)), AddMessages("ses-2", (seen, message("b"))))
+    await store.commit(AddMessages("ses-1", (message("c"), seen)))
+    assert list(await store.messages("ses-1")) == [message("a"), seen, message("c"), seen]
+    assert list(await store.messages("ses-1", 1, 2)) == [seen, message("c")]
+    assert list(await store.messages("ses-1", 3, 1)) == [seen]
+    (light,) = await store.messages("ses-1", 3, 1, pictures=False)
+    assert [part.get("size") for part in light.content] == [None, 2, None, 6]
+    assert light.text == "look\nand"
+    await store.commit(DeleteSession("ses-1"))
+    assert list(await store.messages("ses-2")) == [seen, message("b")]
 
 
 async def test_messages_keep_their_order_and_every_field(store: Store) -> None:
