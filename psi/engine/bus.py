@@ -184,9 +184,10 @@ class Bus:
         # As the class would make it, in half the time: an event is made for each of a hundred thousand schedules.
         event = _new(Event, (seq, type, session, at, data, owner, weight))
         if keep:
-            if len(self._recent) == self._remembered:
+            recent = self._recent
+            if len(recent) == self._remembered:
                 self._forget()
-            self._recent.append(event)
+            recent.append(event)
             if weight:
                 self._weight += weight
                 while self._weight > _BYTES and len(self._recent) > 1:
@@ -237,8 +238,8 @@ class Bus:
 
     def _forget(self) -> None:
         gone = self._recent.popleft()
-        self._forgotten = gone.seq
-        self._weight -= gone.weight
+        self._forgotten = gone[0]
+        self._weight -= gone[-1]
 
     def line_up(self, subscription: Subscription) -> None:
         """Wake a subscription soon: a few at a time, so that whatever else is due gets its turn in between. A run that

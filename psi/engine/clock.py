@@ -20,11 +20,14 @@ _TICKS: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _LONGEST: Final = 15.0
 
 
+_new: Final = tuple.__new__
+
+
 class SystemClock:
     """The machine's clocks, and alarms on the running event loop."""
 
     def now(self) -> Moment:
-        return Moment(datetime.now(UTC), time.clock_gettime_ns(_TICKS))
+        return _new(Moment, (datetime.now(UTC), time.clock_gettime_ns(_TICKS)))  # as the class would, and faster
 
     def wake(self, tick: int, call: Callable[[], None]) -> Alarm:
         return _SystemAlarm(tick, call)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from psi.core import session as machine
 from psi.core.clock import Clock
@@ -30,6 +31,14 @@ class Sessions(Mapping[str, Session]):
 
     def __len__(self) -> int:
         return len(self._all)
+
+    # Said again for their speed: what Mapping makes of these asks twice, and every command asks.
+
+    def get(self, session_id: str, default: Any = None) -> Any:
+        return self._all.get(session_id, default)
+
+    def __contains__(self, session_id: object) -> bool:
+        return session_id in self._all
 
     def owner_of(self, session_id: str) -> str | None:
         found = self._all.get(session_id)
