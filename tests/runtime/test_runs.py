@@ -327,17 +327,20 @@ async def test_a_run_that_is_stopped_before_its_agent_begins_asks_no_agent() -> 
         assert (await again)["psi-tool/session"]["run"]["answer"] == "done: next"
 
 
+class Full(MemoryStore):
+    """A store that takes nothing while it is full."""
+
+    is_full = False
+    refused = 0
+
+    async def commit(self, *changes: Change) -> None:
+        if self.is_full:
+            self.refused += 1
+            raise OSError("the disk is full")
+        await super().commit(*changes)
+
+
 async def test_a_closure_that_cannot_be_saved_is_tried_until_it_is() -> None:
-    class Full(MemoryStore):
-        is_full = False
-        refused = 0
-
-        async def commit(self, *changes: Change) -> None:
-            if self.is_full:
-                self.refused += 1
-                raise OSError("the disk is full")
-            await super().commit(*changes)
-
     store = Full()
     async with world(store=store) as here:
         session = await here.session()
@@ -359,14 +362,6 @@ async def test_a_closure_that_cannot_be_saved_is_tried_until_it_is() -> None:
 
 
 async def test_a_closure_that_cannot_be_saved_does_not_keep_psi_from_closing() -> None:
-    class Full(MemoryStore):
-        is_full = False
-
-        async def commit(self, *changes: Change) -> None:
-            if self.is_full:
-                raise OSError("the disk is full")
-            await super().commit(*changes)
-
     store = Full()
     async with world(store=store) as here:
         session = await here.session()
