@@ -33,7 +33,7 @@ from psi.engine.bus import Bus
 from psi.engine.ids import NewId
 from psi.engine.runlog import Opened, RunLog
 from psi.engine.sessions import Sessions
-from psi.store import AddMessages, Change, SaveTurn, Store
+from psi.store import AddMessages, Change, SaveTurn, Store, StoreFailed
 
 __all__ = ["Run", "Runs"]
 
@@ -68,6 +68,7 @@ class Run:
     final: FinalAnswer | None = None
     task: asyncio.Task[None] | None = None
     is_saved: bool = False  # its input
+    is_unsaved: bool = False  # its end, although it was tried
     last_call: Alarm | None = None
 
     @property
@@ -161,7 +162,7 @@ class Runs:
         """Until a run that was asked to stop has left its session. Not for longer than an agent may take to do so: one
         that cannot even be made to holds up nobody but itself."""
         run = self._active.get(run_id)
-        if run is not None and run.task is not None:
+        if run is not None and run.task is not None and not run.is_unsaved:
             await asyncio.wait((run.task,), timeout=_GRACE + 1)
 
     async def close(self, grace: float) -> None:
@@ -223,16 +224,26 @@ class Runs:
 
     async def _save(self, run: Run, *changes: Change) -> bool:
         """Save a closure, however often that takes: what was said must not be lost, and nobody may be told of an end
-        that the history does not have. False only where psi closes first; then the turn stays open in the store, and
-        the next start closes it."""
+        that the history does not have. False where psi closes first, or where it can never be saved; then the turn
+        stays open in the store, and the next start closes it."""
         wait = _AGAIN
         while True:
             try:
                 await self._store.commit(*changes)
-            except Exception:
-                log.exception("a closure could not be saved yet", extra={"run": run.id, "session": run.session})
+            except (StoreFailed, OSError) as error:
+                run.is_unsaved = True
+                log.warning("a closure could not be saved yet", extra={"run": run.id}, exc_info=error)
                 if self._closed:
                     return False
+            except asyncio.CancelledError:  # psi closes and does not wait any longer
+                if not self._closed or run.task is None:
+                    raise
+                run.task.uncancel()
+                return False
+            except Exception:
+                # Not the store's state but what it was given: that does not get better by waiting.
+                log.exception("a closure cannot be saved", extra={"run": run.id, "session": run.session})
+                return False
             else:
                 return True
             over = asyncio.Event()
@@ -273,7 +284,7 @@ class Runs:
             if run.stop.is_set() and run.final is None:
                 return turns.Stopped("".join(run.text))
             log.warning("an agent failed", extra={"run": run.id, "session": run.session}, exc_info=error)
-            return turns.Failed("".join(run.text), type(error).__name__, f"{type(error).__name__}: {error}")
+            return turns.Failed("".join(run.text), type(error).__name__, f"{type(error).__name__}: {_said(error)}")
         if run.final is None and run.stop.is_set():
             text = "".join(run.text)
             return turns.Interrupted(text) if self._closed else turns.Stopped(text)
@@ -286,6 +297,10 @@ class Runs:
         match event:
             case TextDelta(delta=said) | FinalAnswer(content=said) if not isinstance(said, str):
                 raise TypeError(f"the text of {type(event).__name__} must be a str, got a {type(said).__name__}")
+            case FinalAnswer(context_tokens=one, max_context_tokens=other, token_count=count) if not all(
+                type(each) is int and 0 <= each < 2**63 for each in (one, other, count)
+            ):
+                raise TypeError("the numbers of a FinalAnswer must be whole numbers of 64 bits, 0 or more")
             case TextDelta(delta):
                 run.text.append(delta)
             case FinalAnswer() if not run.stop.is_set():
@@ -341,6 +356,13 @@ class Runs:
         finally:
             stopped.cancel()
             alarm.cancel()
+
+
+def _said(error: Exception) -> str:
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 – an agent's exception may be of any make
+        return "(it does not say why)"
 
 
 def _cancel(run: Run) -> None:

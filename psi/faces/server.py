@@ -190,6 +190,7 @@ class Http(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
         self._in_message = False
         self._in_head = False
+        self._has_begun = False  # a head, in what came last
         self._head_size = 0
         self._is_handed_over = False  # to a WebSocket
 
@@ -207,20 +208,29 @@ class Http(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        self._has_begun = False
         super().data_received(data)
-        if self._in_head and not self.transport.is_closing():
-            # Half a head, which the parser holds: what it has not told yet may be one line without an end.
+        if self._in_head and not self._has_begun and not self.transport.is_closing():
+            # More of half a head, which the parser holds: what it has not told yet may be one line without an end. The
+            # piece that it began in does not count, for what came before it in there belongs to others.
             self._head_size += len(data)
             if self._head_size > _LARGEST_HEAD:
                 self._refuse(HeadTooLarge())
         self._watch_the_clock()
 
     def on_message_begin(self) -> None:
-        self._in_message = self._in_head = True
+        self._in_message = self._in_head = self._has_begun = True
         self._head_size = 0
         super().on_message_begin()
         extensions: dict[str, Any] = {ABORT: self.transport.abort}
         self.scope["extensions"] = extensions
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:  # behind the body, where nobody looks at them
+            self._head_size += len(name) + len(value)
+            if self._head_size > _LARGEST_HEAD:
+                raise HeadTooLarge
+        super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
         self._in_head = False
@@ -237,6 +247,9 @@ class Http(HttpToolsProtocol):
         self._refuse(HeadTooLarge() if self._head_size > _LARGEST_HEAD else Malformed())
 
     def _refuse(self, refused: HttpRefused) -> None:
+        if self.cycle is not None and not self.cycle.response_complete:
+            self.transport.close()  # in the middle of another answer there is no place for this one
+            return
         response = error_response(refused)
         head = f"HTTP/1.1 {refused.status} {HTTPStatus(refused.status).phrase}\r\n"
         named = b"".join(b"%b: %b\r\n" % pair for pair in response.raw_headers)

@@ -172,6 +172,10 @@ class SqliteStore:
         if not self._is_failing:
             await self._all("SELECT version FROM schema_version LIMIT 1")
             return
+        # Whoever loses patience leaves no transaction behind: this goes on to its end.
+        await asyncio.shield(asyncio.ensure_future(self._try_to_write()))
+
+    async def _try_to_write(self) -> None:
         async with self._using:
             try:
                 # Something has to be written to know: what was there is written once more.

@@ -205,10 +205,10 @@ LINE = b"X-Long: " + b"x" * 1_000 + b"\r\n"
 @pytest.mark.parametrize(
     "said",
     [
-        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + LINE * 68 + b"\r\n",
-        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + LINE * 68,
-        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: " + b"x" * 68_000,
-        b"GET /" + b"x" * 68_000,
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + LINE * 78 + b"\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + LINE * 78,
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Long: " + b"x" * 78_000,
+        b"GET /" + b"x" * 78_000,
     ],
     ids=["many headers", "headers without an end", "one header", "an address"],
 )
@@ -222,6 +222,32 @@ async def test_a_head_that_is_too_large_is_refused_before_it_has_ended(said: byt
         assert answer.headers["connection"] == "close"
         with contextlib.suppress(ConnectionError):
             assert await connection.reader.read() == b""
+
+
+async def test_what_came_before_a_head_does_not_count_for_it() -> None:
+    async with asyncio.timeout(10), listening() as place, place.connected() as connection:
+        body = b"x" * 100_000
+        first = b"POST /size HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: %d\r\n\r\n" % len(body)
+        connection.writer.write(first + body[:100])
+        await settle()
+        connection.writer.write(body[100:] + b"GET /unread HTTP/1.1\r\nHo")
+        assert (await connection.answer()).status == 200
+        connection.writer.write(b"st: 127.0.0.1\r\n\r\n")
+        assert (await connection.answer()).status == 200
+
+
+async def test_lines_behind_a_body_are_bounded_too() -> None:
+    async with asyncio.timeout(10), listening() as place, place.connected() as connection:
+        connection.writer.write(
+            b"POST /size HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n"
+        )
+        with contextlib.suppress(ConnectionError):
+            for _ in range(100_000):
+                connection.writer.write(LINE)
+                await connection.writer.drain()
+                if connection.reader.at_eof():
+                    break
+        assert connection.writer.is_closing() or connection.reader.at_eof()
 
 
 async def test_a_head_of_usual_size_is_none_too_large() -> None:

@@ -10,7 +10,7 @@ from psi.agents import AgentEvent, FinalAnswer, TextDelta, TurnContext
 from psi.core.turn import State
 from psi.engine import VirtualClock
 from psi.engine.clock import settle
-from psi.store import Change, DeleteSession, MemoryStore
+from psi.store import Change, DeleteSession, MemoryStore, SaveTurn
 from tests.runtime.world import Gated, World, world
 
 
@@ -241,7 +241,10 @@ async def test_an_answer_that_was_not_declared_final_is_what_was_streamed() -> N
         assert (await here.submit(session, "go", wait=True))["run"]["answer"] == "ab"
 
 
-@pytest.mark.parametrize("event", ["text", TextDelta(5), FinalAnswer(None)])  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "event",
+    ["text", TextDelta(5), FinalAnswer(None), FinalAnswer("b", token_count=None), FinalAnswer("b", token_count=10**50)],  # type: ignore[arg-type]
+)
 async def test_an_agent_that_yields_what_it_should_not_fails_its_turn_and_nothing_else(event: AgentEvent) -> None:
     class Odd:
         async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
@@ -380,3 +383,31 @@ async def test_the_tools_of_a_turn_are_counted_however_it_ends(end: str) -> None
             "psi.agent-session/runs"
         ]
         assert run == {"psi.run/tool-call-count": 1}
+
+
+async def test_an_exception_that_cannot_say_what_it_is_fails_its_turn_and_nothing_else() -> None:
+    class Mute(Exception):
+        def __str__(self) -> str:
+            raise ValueError("no words")
+
+    class Failing:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            yield TextDelta("a")
+            raise Mute
+
+    async with world(Failing()) as here:
+        session = await here.session()
+        assert (await here.submit(session, "go", wait=True))["run"]["state"] == "error"
+
+
+async def test_a_closure_that_can_never_be_saved_does_not_keep_its_session() -> None:
+    class Particular(MemoryStore):
+        async def commit(self, *changes: Change) -> None:
+            if any(isinstance(each, SaveTurn) and each.turn.finished_at for each in changes):
+                raise ValueError("this cannot be written")
+            await super().commit(*changes)
+
+    async with world(store=Particular()) as here:
+        session = await here.session()
+        await here.submit(session, "/say a", wait=True)
+        assert await here.phase(session) == "idle"

@@ -154,7 +154,8 @@ class Operations:
             self._service,
             caller,
             self._service.context(caller, reader),
-            Pace(self._settings.query_timeout),
+            # What a mutation has done is told, however long that took: nobody else knows it.
+            Pace(None if prepared.kind is OperationType.MUTATION else self._settings.query_timeout),
             reader,
             self._settings.max_entities,
         )

@@ -38,13 +38,16 @@ class Pace:
 
     async def __aenter__(self) -> None:
         await self._turn.acquire()
-        now = monotonic()
-        if now - self._rested > _LONG_ENOUGH:
-            await asyncio.sleep(0)
-            now = self._rested = monotonic()
-        if self._deadline is not None and now >= self._deadline:
+        try:
+            now = monotonic()
+            if now - self._rested > _LONG_ENOUGH:
+                await asyncio.sleep(0)
+                now = self._rested = monotonic()
+            if self._deadline is not None and now >= self._deadline:
+                raise LimitExceeded("timeout", f"the operation took longer than its {self._seconds:g} s")
+        except BaseException:
             self._turn.release()
-            raise LimitExceeded("timeout", f"the operation took longer than its {self._seconds:g} s")
+            raise
 
     async def __aexit__(self, *_: object) -> None:
         self._turn.release()

@@ -11,6 +11,7 @@ import pytest
 from graphql import get_introspection_query
 
 from psi.core.turn import Turn
+from psi.faces.graphql.pace import Pace
 from psi.graph import Env, Operation, resolver
 from psi.settings import Settings
 from psi.store import MemoryStore
@@ -333,3 +334,21 @@ async def test_one_large_value_under_many_keys_is_too_large_before_it_is_made() 
         assert response["errors"][0]["extensions"]["code"] == "http/answer-too-large"
         few = await ask.data("{ graph { a: attrIndex b: attrIndex } }")
         assert few["graph"]["a"] == few["graph"]["b"]
+
+
+async def test_what_a_mutation_has_done_is_told_however_long_it_took() -> None:
+    async with asking(Settings(query_timeout=0.001)) as ask:
+        made = " ".join(f"a{place}: createSession {{ session {{ sessionId }} }}" for place in range(50))
+        response = await ask(f"mutation {{ {made} }}")
+        assert "errors" not in response
+        assert len({each["session"]["sessionId"] for each in response["data"].values()}) == 50
+
+
+async def test_whoever_is_cancelled_while_others_go_on_leaves_the_turn_to_the_next() -> None:
+    pace = Pace(None)
+    pace._rested -= 1  # long ago: the next one lets others in first
+    entering = asyncio.create_task(pace.__aenter__())
+    await asyncio.sleep(0)
+    entering.cancel()
+    async with asyncio.timeout(5), pace:
+        pass
