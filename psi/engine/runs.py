@@ -213,7 +213,10 @@ class Runs:
         turn, said = turns.step(counted, ending, now=self._clock.now())
         messages = tuple(each.message for each in said)
         if not await self._save(run, AddMessages(run.session, messages), SaveTurn(turn)):
+            # Told as what the next start will write into the history: an answer that is not saved is none.
             messages = ()
+            turn = replace(turn, state=turns.State.INTERRUPTED)
+            turn = replace(turn, answer=turns.note_of(turn))
         run.turn = turn
         self._tell(run, turn)
         self._bus.publish("run-finished", run.session, self._clock.now().wall, turn, weight=len(turn.answer or ""))

@@ -371,6 +371,9 @@ async def test_a_closure_that_cannot_be_saved_does_not_keep_psi_from_closing() -
         await here.submit(session, "/wait 1s\n/say end")
         store.is_full = True
         await here.clock.advance(30)
+        events = here.psi.watch(session)
+    told = [event.data for event in events.waiting() if event.type == "run-finished"]
+    assert [turn.state for turn in told] == [State.INTERRUPTED]
     assert [turn.state for turn in await store.unfinished()] == [State.RUNNING]
 
 
@@ -409,5 +412,5 @@ async def test_a_closure_that_can_never_be_saved_does_not_keep_its_session() -> 
 
     async with world(store=Particular()) as here:
         session = await here.session()
-        await here.submit(session, "/say a", wait=True)
-        assert await here.phase(session) == "idle"
+        run = (await here.submit(session, "/say a", wait=True))["run"]
+        assert (run["state"], await here.phase(session)) == ("interrupted", "idle")  # and not as if it were saved
