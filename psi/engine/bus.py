@@ -149,16 +149,16 @@ class Bus:
         """``start``: the number before the first event. One that no earlier bus has reached makes numbers that are
         remembered from then recognisable."""
         self.seq = self._start = start
-        # The newest event that is not remembered: of each session, of each user, of all.
+        # The newest event that is not remembered, or no more: of each session, of each user, of all.
         self._untold: dict[str | None, int] = {}
-        self._untold_of: dict[str, int] = {}
-        self._untold_all = 0
+        self._untold_of: dict[str | None, int] = {}
+        self._untold_all = start
         self._interest = interest
         self.owner_of = owner_of
-        self._remembered = remembered
+        self._at_once = max(remembered >> 3, 1)  # so many are forgotten together
+        self._most = remembered + self._at_once - 1
         self._recent: deque[Event] = deque()
         self._weight = 0
-        self._forgotten = start  # the newest that was kept once and is no more
         # By the session they listen to, so that an event costs as much as there are listeners for it; None: to all.
         self._subscriptions: dict[str | None, set[Subscription]] = {}
         self._line: deque[Subscription] = deque()
@@ -185,19 +185,15 @@ class Bus:
         event = _new(Event, (seq, type, session, at, data, owner, weight))
         if keep:
             recent = self._recent
-            if len(recent) == self._remembered:
-                self._forget()
+            if len(recent) == self._most:
+                self._forget(self._at_once)
             recent.append(event)
             if weight:
                 self._weight += weight
-                while self._weight > _BYTES and len(self._recent) > 1:
-                    self._forget()
-            if type == "session-closed":
-                self._untold.pop(session, None)
+                while self._weight > _BYTES and len(recent) > 1:
+                    self._forget(1)
         else:
-            self._untold[session] = self._untold_all = seq
-            if owner is not None:
-                self._untold_of[owner] = seq
+            self._untold[session] = self._untold_of[owner] = self._untold_all = seq
         if self._interest:
             self._interest.touch(touched(type, session, owner, data))
         subscriptions = self._subscriptions
@@ -227,19 +223,29 @@ class Bus:
             # A number that is not reached yet is from before a restart: nothing is known of what came between.
             is_foreign = after > self.seq
             if session is not None:
-                untold = self._untold.get(session, 0)
+                untold = self._untold.get(session, self._start)
             else:
-                untold = self._untold_all if user is None else self._untold_of.get(user, 0)
-            found.has_gap = is_foreign or after < max(self._forgotten, untold)
+                untold = self._untold_all if user is None else self._untold_of.get(user, self._start)
+            found.has_gap = is_foreign or after < max(untold, self._start)
             for event in self._recent:
                 if (is_foreign or event.seq > after) and session in (None, event.session):
                     found.put(event)
         return found
 
-    def _forget(self) -> None:
-        gone = self._recent.popleft()
-        self._forgotten = gone[0]
-        self._weight -= gone[-1]
+    def _forget(self, count: int) -> None:
+        """Forget the oldest, and keep in mind whose they were: who lost nothing is told of no gap."""
+        untold, untold_of, recent = self._untold, self._untold_of, self._recent
+        for _ in range(count):
+            seq, kind, session, _at, _data, owner, weight = recent.popleft()
+            self._weight -= weight
+            if kind == "session-closed":
+                untold.pop(session, None)  # the last of its session: nobody can ask for one that is not there
+            elif untold.get(session, 0) < seq:
+                untold[session] = seq
+            if untold_of.get(owner, 0) < seq:
+                untold_of[owner] = seq
+            if self._untold_all < seq:
+                self._untold_all = seq
 
     def line_up(self, subscription: Subscription) -> None:
         """Wake a subscription soon: a few at a time, so that whatever else is due gets its turn in between. A run that

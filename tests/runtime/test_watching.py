@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import pickle
 from datetime import UTC, datetime
 from typing import Any
 
@@ -138,6 +139,33 @@ def test_what_is_remembered_is_bounded_by_its_weight() -> None:
     with bus.subscribe(after=1) as back:
         assert [event.data for event in back.waiting()] == list(range(8, 40))
         assert back.has_gap
+
+
+def test_a_busy_session_loses_nothing_of_a_quiet_one() -> None:
+    owners = {"quiet": "alice", "busy": "bob"}
+    bus = Bus(owner_of=owners.get, start=100, remembered=16)
+    now = datetime.now(UTC)
+    bus.publish("schedule-created", "quiet", now, 0)
+    for place in range(50):
+        bus.publish("schedule-created", "busy", now, place)
+    told = [bus.subscribe("quiet", after=101), bus.subscribe(user="alice", after=101)]
+    gone = [bus.subscribe("quiet", after=100), bus.subscribe("busy", after=101), bus.subscribe(after=101)]
+    assert [each.has_gap for each in told + gone] == [False, False, True, True, True]
+    with bus.subscribe("busy", after=bus.seq - 16) as back:
+        assert (len(back.waiting()), back.has_gap) == (16, False)  # so many at least
+
+
+def test_of_sessions_that_were_closed_long_ago_nothing_is_kept() -> None:
+    now = datetime.now(UTC)
+
+    def kept(sessions: int) -> int:
+        bus = Bus(remembered=16)
+        for place in range(sessions):
+            for what in ("session-created", "schedule-created", "session-closed"):
+                bus.publish(what, f"ses-{place}", now, None)
+        return len(pickle.dumps(bus))
+
+    assert kept(2_000) < 2 * kept(20)
 
 
 async def test_many_who_follow_are_woken_a_few_at_a_time() -> None:
