@@ -40,6 +40,7 @@ log = logging.getLogger("psi.graphql")
 PROTOCOL: Final = "graphql-transport-ws"
 
 _AT_ONCE: Final = 4  # queries and mutations of one connection that are executed side by side
+_MOST_WAITING: Final = 64  # operations that are not answered yet; then nothing more is read until one is
 _MOST_UNSENT: Final = 1 << 20  # characters that may wait to be sent before nothing more is read
 _MOST_ANSWERS: Final = 1_000
 
@@ -47,11 +48,12 @@ _MOST_ANSWERS: Final = 1_000
 class _Stream:
     """One operation of a connection."""
 
-    __slots__ = ("follower", "name", "opening", "task")
+    __slots__ = ("follower", "is_subscription", "name", "opening", "task")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.opening = f'{{"id":{json.dumps(name)},"type":"next","payload":'  # of every message that it is sent
+        self.is_subscription = False
         self.follower: Follower | None = None
         self.task: asyncio.Task[None] | None = None
 
@@ -84,6 +86,7 @@ class Connection:
         self._unsent = 0  # characters of them
         self._room = asyncio.Event()  # for more of them
         self._room.set()
+        self._waiting = asyncio.Semaphore(_MOST_WAITING)
         self._running = asyncio.Semaphore(_AT_ONCE)
         self._welcome = Welcome(auth, self._identity, operations.clock)
         self._ready: deque[_Stream] = deque()
@@ -123,13 +126,13 @@ class Connection:
                 text = message.get("text")
                 if text is not None and len(text) > self._settings.max_body:
                     raise Closed(1009, f"Messages have at most {self._settings.max_body} bytes")
-                self._take(_message(text))
+                await self._take(_message(text))
         except Closed as closed:
             self._line.end(closed.code, closed.reason)
         except (WebSocketDisconnect, RuntimeError):
             self._line.lost()
 
-    def _take(self, message: Mapping[str, Any]) -> None:
+    async def _take(self, message: Mapping[str, Any]) -> None:
         match message.get("type"):
             case "connection_init":
                 self._init(message.get("payload"))
@@ -139,7 +142,7 @@ class Connection:
             case "pong":
                 pass
             case "subscribe":
-                self._subscribe(message)
+                await self._subscribe(message)
             case "complete":
                 stream = self._streams.get(_id(message))
                 if stream is not None:
@@ -172,7 +175,7 @@ class Connection:
         self._acknowledged = True
         self._send({"type": "connection_ack"})
 
-    def _subscribe(self, message: Mapping[str, Any]) -> None:
+    async def _subscribe(self, message: Mapping[str, Any]) -> None:
         name = _id(message)
         if not self._acknowledged or self._identity is None:
             raise Closed(4401, "Unauthorized")
@@ -182,8 +185,6 @@ class Connection:
             raise Closed(4403, "Forbidden") from None
         if name in self._streams:
             raise Closed(4409, f"Subscriber for {name[:60]} already exists")
-        if len(self._streams) >= self._settings.max_subscriptions:
-            raise Closed(4429, f"Too many subscriptions: at most {self._settings.max_subscriptions} on one connection")
         rates: Rates | None = self._socket.scope.get("psi.rates")
         wait = rates.take(self._identity.client) if rates is not None else 0.0
         if wait:
@@ -195,8 +196,10 @@ class Connection:
             asked = Asked.read(message.get("payload"))
         except BadRequest as bad:
             raise Closed(4400, str(bad)[:120]) from None
+        await self._waiting.acquire()
         stream = self._streams[name] = _Stream(name)
         stream.task = self._tasks.create_task(self._operate(stream, asked))
+        stream.task.add_done_callback(lambda _: self._waiting.release())
 
     # -- operations
 
@@ -208,23 +211,31 @@ class Connection:
             prepared = self._operations.prepare(asked)
             if isinstance(prepared, list):
                 self._fail(stream, errors(prepared))
-                return
-            if prepared.kind is not OperationType.SUBSCRIPTION:
+            elif prepared.kind is OperationType.SUBSCRIPTION:
+                self._count(stream)
+                subscribed = await self._operations.subscribe(prepared, caller)
+                if isinstance(subscribed, list):
+                    self._fail(stream, errors(subscribed))
+                else:
+                    await self._follow(stream, subscribed)
+            else:
                 async with self._running:
                     await self._room.wait()
                     self._next(stream, written(await self._operations.run(prepared, caller)).decode())
                 self._complete(stream)
-                return
-            subscribed = await self._operations.subscribe(prepared, caller)
-            if isinstance(subscribed, list):
-                self._fail(stream, errors(subscribed))
-                return
-            await self._follow(stream, subscribed)
+        except Closed as closed:
+            self._line.end(closed.code, closed.reason)
         except PsiError as error:
             self._fail(stream, [{"message": error.message, "extensions": {"code": error.code}}])
         except Exception:
             log.exception("a GraphQL operation failed")
             self._fail(stream, [{"message": "something went wrong inside psi; its log says what"}])
+
+    def _count(self, stream: _Stream) -> None:
+        most = self._settings.max_subscriptions
+        if sum(each.is_subscription for each in self._streams.values()) >= most:
+            raise Closed(4429, f"Too many subscriptions: at most {most} on one connection")
+        stream.is_subscription = True
 
     async def _follow(self, stream: _Stream, subscribed: Subscribed) -> None:
         def ready() -> None:

@@ -123,6 +123,17 @@ async def test_a_connection_has_so_many_subscriptions_and_no_more() -> None:
         assert (await talking.closed())[0] == 4429
 
 
+async def test_queries_beside_the_subscriptions_are_as_many_as_anybody_likes() -> None:
+    async with serving(Settings(max_subscriptions=2)) as served, client(served) as talking:
+        await talking.begin()
+        for name in ("a", "b"):
+            await talking.subscribe("subscription { sessionEvents { seq } }", name)
+        for number in range(300):
+            await talking.subscribe("{ system { version } }", str(number))
+        told = [await talking.receive() for _ in range(600)]
+        assert {each["id"] for each in told if each["type"] == "complete"} == set(map(str, range(300)))
+
+
 async def test_a_ping_is_answered_with_what_it_carried() -> None:
     async with serving() as served, client(served) as talking:
         await talking.send({"type": "ping", "payload": {"a": 1}})
