@@ -189,14 +189,16 @@ async def test_a_file_with_broken_pages_ends_in_a_sentence(tmp_path: Path) -> No
 
 async def test_a_look_that_is_given_up_leaves_no_transaction_behind(tmp_path: Path) -> None:
     store = await SqliteStore.open(tmp_path)
-    await store.commit(SaveSession(SESSION))
-    with closing(sqlite3.connect(tmp_path / "psi.db", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(StoreFailed):
-            await store.commit(AddMessages("ses-1", (MESSAGE,)))
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.05):
-                await store.check()
-        other.execute("ROLLBACK")
-    await store.commit(AddMessages("ses-1", (MESSAGE,)))
-    await store.close()
+    try:
+        await store.commit(SaveSession(SESSION))
+        with closing(sqlite3.connect(tmp_path / "psi.db", isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreFailed):
+                await store.commit(AddMessages("ses-1", (MESSAGE,)))
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.05):
+                    await store.check()
+            other.execute("ROLLBACK")
+        await store.commit(AddMessages("ses-1", (MESSAGE,)))
+    finally:
+        await store.close()
