@@ -12,6 +12,7 @@ import tracemalloc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
+from itertools import pairwise
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
@@ -21,7 +22,8 @@ from psi.core.commands import Caller, CancelSchedule, CreateSchedule
 from tests.faces.serving import Served, serving
 
 WARM_UP = 400
-EVENTS = 1_000
+ROUNDS = 4
+EVENTS = 300  # a round
 MOST = 150  # bytes an event
 PACE = 0.05  # seconds; a live query looks again a little faster than this
 
@@ -43,21 +45,26 @@ async def test_a_live_query_keeps_nothing_of_an_answer_that_was_told() -> None:
 
 
 async def kept(query: str | None, pace: float) -> int:
-    """Bytes that are kept after so many events."""
+    """Bytes that are kept after so many events: in the round that keeps least, for what is kept of every event is kept
+    in each of them, while a table that grows or a cache that fills does so in one."""
     async with serving() as served:
         session = await served.session()
         async with following(served, query % session if query else None) as socket:
             tracemalloc.start()
             try:
                 await happen(served, session, socket, WARM_UP, pace)
-                gc.collect()
-                before, _ = tracemalloc.get_traced_memory()
-                await happen(served, session, socket, EVENTS, pace)
-                gc.collect()
-                after, _ = tracemalloc.get_traced_memory()
+                marks = [held()]
+                for _ in range(ROUNDS):
+                    await happen(served, session, socket, EVENTS, pace)
+                    marks.append(held())
             finally:
                 tracemalloc.stop()
-    return after - before
+    return min(after - before for before, after in pairwise(marks))
+
+
+def held() -> int:
+    gc.collect()
+    return tracemalloc.get_traced_memory()[0]
 
 
 async def happen(served: Served, session: str, socket: ClientConnection | None, count: int, pace: float) -> None:
