@@ -28,7 +28,7 @@ from psi.graph import (
     MutationNotFound,
     ResolverFailed,
 )
-from psi.store import StoreFailed
+from psi.store import StoreFailed, StoreUnreadable
 from tool.render import as_json
 
 __all__ = [
@@ -172,6 +172,7 @@ _STATUSES: Final[tuple[tuple[type[PsiError], int], ...]] = (
     (RuntimeClosed, 503),
     (StoreSilent, 503),
     (StoreFailed, 503),
+    (StoreUnreadable, 500),
     (Forbidden, 403),
     (NotFound, 404),
     (Conflict, 409),
