@@ -29,7 +29,7 @@ from psi.core.errors import Forbidden, Invalid, SessionNotFound, SessionRequired
 from psi.core.message import USER, Message, says
 from psi.core.schedule import Schedule
 from psi.core.session import LOCAL_USER, Session
-from psi.engine import Engine, Reader, Run, Subscription
+from psi.engine import Engine, Event, Listener, Reader, Run, Subscription
 from psi.eql import Query, calls, parse, size
 from psi.graph import Graph, LimitExceeded, Limits, Operation
 from resolvers import OPERATIONS, ROOT_SEEDS, Context
@@ -155,13 +155,17 @@ class Service:
         *,
         after: int | None = None,
         limit: int = 1_000,
-        most_bytes: int | None = None,
     ) -> Subscription:
         """What happens from now on, in one session or in all that the caller may see; with ``after``, what is
         remembered since then, too."""
         if session is not None:
             self.find(session, caller)
-        return self._engine.bus.subscribe(session, user=caller.user, after=after, limit=limit, most_bytes=most_bytes)
+        return self._engine.bus.subscribe(session, user=caller.user, after=after, limit=limit)
+
+    def listen(self, session: str, hear: Callable[[Event], None], caller: Caller = NOBODY) -> Listener:
+        """Hear of what happens in one session at the very moment, and be woken for it in turn with others."""
+        self.find(session, caller)
+        return self._engine.bus.listen(session, hear)
 
     @property
     def clock(self) -> Clock:

@@ -149,9 +149,8 @@ class Connection:
         size = 0
         async with self._sending:
             for frame in frames:
-                body = frame.text.encode()
-                parts += (text_head(len(body)), body)
-                size += len(body)
+                parts += (text_head(len(frame.data)), frame.data)
+                size += len(frame.data)
                 if size > _AT_ONCE:
                     await write(b"".join(parts))
                     parts, size = [], 0

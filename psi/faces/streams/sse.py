@@ -41,18 +41,21 @@ def _seen(request: Request) -> Seen | None:
     return Seen(run, int(seq[:18])) if run and seq.isascii() and seq.isdigit() else None
 
 
-async def _written(stream: SessionStream, welcome: Welcome) -> AsyncIterator[str]:
-    yield ": psi\nretry: 1000\n\n"  # at once, so that a client knows that it is through
+async def _written(stream: SessionStream, welcome: Welcome) -> AsyncIterator[bytes]:
+    yield b": psi\nretry: 1000\n\n"  # at once, so that a client knows that it is through
     try:
         async for frames in stream.batches():
             welcome.check()
-            yield "".join(map(_event, frames))
+            # A word now and then where there is nothing to be told: what stands in between closes what is silent.
+            yield b"".join(map(_event, frames)) or b": still here\n\n"
     except (TooSlow, Gone, Unauthenticated):
         return
     finally:
         stream.close()
 
 
-def _event(frame: Frame) -> str:
-    name = f"id: {frame.at.run}:{frame.at.seq}\n" if frame.at is not None else ""
-    return f"{name}event: {frame.type}\ndata: {frame.text}\n\n"
+def _event(frame: Frame) -> bytes:
+    place = f"id: {frame.at.run}:{frame.at.seq}\n" if frame.at is not None else ""
+    # `error` is what a browser calls the loss of the connection itself.
+    name = "run_error" if frame.type == "error" else frame.type
+    return b"%bevent: %b\ndata: %b\n\n" % (place.encode(), name.encode(), frame.data)

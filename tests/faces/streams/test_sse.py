@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from psi.engine.clock import settle
+from psi.faces.streams.stream import PATIENCE
 from psi.settings import Settings
 from psi.store import Credentials
 from tests.faces.serving import Connection, Served, serving
@@ -34,13 +35,13 @@ class Events:
         """The next event's data. Its name and its id have to fit."""
         async with asyncio.timeout(_PATIENCE):
             while True:
-                block = await self._block()
+                block = await self.block()
                 fields = [line.partition(": ") for line in block.split("\n") if not line.startswith(":")]
                 named = {name: value for name, _, value in fields}
                 if "data" in named:
                     break
         data: dict[str, Any] = json.loads(named["data"])
-        assert named["event"] == data["type"]
+        assert named["event"] == ("run_error" if data["type"] == "error" else data["type"])
         if "seq" in data:
             self.last_id = named["id"]
             assert self.last_id == f"{data['run_id']}:{data['seq']}"
@@ -54,7 +55,7 @@ class Events:
             found.append(await self.next())
         return found
 
-    async def _block(self) -> str:
+    async def block(self) -> str:
         while "\n\n" not in self._rest:
             self._rest += (await self._chunk()).decode()
         block, _, self._rest = self._rest.partition("\n\n")
@@ -169,6 +170,17 @@ async def test_a_heartbeat_is_an_event_without_an_id() -> None:
             assert one.last_id == before
 
 
+async def test_a_comment_comes_now_and_then_where_nothing_happens() -> None:
+    async with serving() as served:
+        session = await served.session()
+        async with following(served, session) as one:
+            assert await one.next() == {"type": "session_sync"}
+            await served.clock.advance(20)
+            assert await one.block() == ": still here"
+            await served.clock.advance(20)
+            assert await one.block() == ": still here"
+
+
 async def test_whoever_goes_away_leaves_nothing_behind() -> None:
     async with serving() as served:
         session = await served.session()
@@ -191,6 +203,7 @@ async def test_whoever_does_not_read_is_cut_off_and_can_come_back_for_the_rest()
             deaf.pause()
             await one.say("go")
             seen = [await one.next() for _ in range(2_501)]
+            await served.clock.advance(PATIENCE)
             async with asyncio.timeout(_PATIENCE):
                 while len(served.server.server_state.connections) > 1:  # the one that reads
                     await settle()
