@@ -70,6 +70,7 @@ ACTIONS: Final = (
                 required=True,
             ),
             Key("entity", "a map of attributes that the query starts from, or EDN text of one", _MAP),
+            _SESSION,
         ),
         example="""\
 {:action "query"
@@ -81,6 +82,7 @@ ACTIONS: Final = (
         keys=(
             Key("mutation", "its qualified name, e.g. `psi.scheduler/cancel`", _TEXT, required=True),
             Key("params", "a map of its params, or EDN text of one", _MAP),
+            _SESSION,
         ),
         example="""\
 {:action "mutate"

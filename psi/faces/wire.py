@@ -197,10 +197,10 @@ def status_of(error: PsiError) -> int:
 
 def error_body(error: PsiError, form: Form = Form.JSON) -> dict[str, Any]:
     """The error as a body has it. Its facts are named as the form names things: snake_case in JSON, as REST has it."""
-    facts = error.facts()
+    facts = error.disclosed()
     if form is Form.JSON:
         facts = {name.replace("-", "_"): value for name, value in facts.items()}
-    return {"error": {"code": error.code, "message": error.message, "details": facts}}
+    return {"error": {"code": error.code, "message": error.sentence(), "details": facts}}
 
 
 # -- reading
