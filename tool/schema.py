@@ -150,7 +150,7 @@ _ENVELOPE: Final = (
 _ERROR: Final = (
     ("`message`", "a sentence: what was wrong and, where that helps, what is accepted"),
     ("`class`", "the kind of error"),
-    ("`code`", "a stable name to match on, such as `scheduler/delay-too-short`; a fault inside psi has none"),
+    ("`code`", "a stable name to match on, such as `scheduler/delay-too-short`, and `psi/internal` for a fault inside psi"),
     ("`phase`", "`:validate`: the request is wrong as it stands; `:execute`: it could not be carried out"),
     ("`data`", "the facts: bounds, accepted keys, ids"),
 )
