@@ -18,7 +18,7 @@ __all__ = ["json_schema", "reference"]
 
 _REQUEST = (
     "A request is a map, as JSON or EDN. Keys are kebab-case; `delay_ms` is taken for `delay-ms`. A key that is not "
-    "known is refused with the nearest one that is."
+    "known is refused with the nearest one that is. Where a map is taken, EDN text of one is taken, too."
 )
 
 _INVOKING = (
@@ -210,7 +210,7 @@ def _words(head: str, words: Iterable[Any], meanings: Mapping[Any, str]) -> Iter
 def _action(action: Action) -> Iterator[str]:
     yield f"## {action.name}"
     yield ""
-    yield action.doc
+    yield f"{action.doc} {action.more}".rstrip()
     yield from _keys(action.keys)
     yield from _example(action.example)
     for op in action.ops:
