@@ -82,3 +82,12 @@ def test_graphql_is_the_sdl(capsys: Said) -> None:
     schema = build_schema(capsys.readouterr().out)
     assert schema.query_type is not None
     assert "sessions" in schema.query_type.fields
+
+
+def test_it_is_a_string_where_json_or_edn_is_asked_for(capsys: Said) -> None:
+    assert main(["schema", "--format", "graphql"]) == 0
+    sdl = capsys.readouterr().out.rstrip("\n")
+    assert main(["schema", "--format", "graphql", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == sdl
+    assert main(["--edn", "schema", "--format", "graphql"]) == 0
+    assert loads(capsys.readouterr().out) == sdl
