@@ -1,7 +1,7 @@
 """What psi-tool takes: actions, ops and keys, declared once.
 
-The reader of requests, the JSON schema that agents get and the reference page are made from this. The command line has a
-table of its own, :mod:`tool.commands`, since reading this one costs more than a request does; a test holds it to this.
+The reader of requests, the JSON schema that agents get and the reference page are made from this. The command line has
+a table of its own, :mod:`tool.commands`, since reading this one costs more than a request; a test holds it to this.
 Which values a key accepts is said in words here and decided where the command is carried out.
 """
 
