@@ -364,7 +364,7 @@ COMMANDS: Final = (
         (
             Option(
                 "format",
-                "openai where nothing is said; graphql prints the SDL",
+                "openai where nothing is said; graphql prints the SDL, which --json and --edn make a string of",
                 choices=("openai", "anthropic", "mcp", "graphql"),
             ),
         ),

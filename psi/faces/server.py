@@ -404,12 +404,12 @@ def serve(settings: Settings, *, agent: str | Agent | Callable[[Session], Agent]
     it, in place of the one that the settings name."""
     logs.set_up(settings.log_level)
     try:
-        folder = prepare(settings.data)
         with (
             bind(settings.host, settings.port) as listening,
             _Ending() as ending,
             asyncio.Runner(loop_factory=_new_loop) as runner,
         ):
+            folder = prepare(settings.data)  # only now: a service that cannot listen leaves no folder behind
             runner.run(_serve(settings, agent or settings.agent, folder, listening, ending))
     except PsiError as wrong:
         sys.stderr.write(f"psi cannot start: {wrong.message}\n")
