@@ -36,8 +36,9 @@ from graphql.language import Visitor
 from graphql.validation.rules import overlapping_fields_can_be_merged as overlapping
 
 from psi.faces.graphql.execute import Compiled
+from psi.faces.graphql.limits import Limited
 
-__all__ = ["Document", "Documents", "Limited"]
+__all__ = ["Document", "Documents"]
 
 _TOKENS: Final = 8_000
 _INTROSPECTIONS: Final = 5
@@ -50,13 +51,6 @@ _LONGEST_KEPT: Final = 32_768  # characters
 _STEPS: Final = 100_000
 _NOMINAL: Final = 10  # entries that a list is taken to have
 _COSTS: Final = {"eql": 50, "live": 50}  # a query in another language, of which nothing is known here
-
-
-class Limited(GraphQLError):
-    """A document that asks for more than it may."""
-
-    def __init__(self, code: str, message: str, **facts: int) -> None:
-        super().__init__(message, extensions={"code": f"limit/{code}", **facts})
 
 
 @dataclass(slots=True, eq=False)

@@ -83,7 +83,7 @@ def _status(response: Mapping[str, Any]) -> int:
     return 422 if codes & _LIMITS else 200
 
 
-_LIMITS: Final = frozenset(("graph/limit-exceeded", TooLarge.code))
+_LIMITS: Final = frozenset(("graph/limit-exceeded", "limit/cost", TooLarge.code))
 
 
 def _answer(response: Mapping[str, Any], status: int, media: str) -> Response:

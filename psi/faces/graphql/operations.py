@@ -16,8 +16,9 @@ from psi.core.clock import Clock
 from psi.core.commands import Caller
 from psi.engine import Reader
 from psi.errors import PsiError
-from psi.faces.graphql.documents import Document, Documents, Limited
+from psi.faces.graphql.documents import Document, Documents
 from psi.faces.graphql.execute import GraphExecutor
+from psi.faces.graphql.limits import Limited
 from psi.faces.graphql.pace import Pace
 from psi.faces.graphql.roots import SCHEMA
 from psi.faces.graphql.sources import Events, Live, Source
@@ -90,8 +91,7 @@ class Subscribed:
     async def payload(self, value: Any) -> str:
         """One event as the payload of a message."""
         self.executor.context_value.pace.begin()
-        result = self.executor.build_per_event_executor(value).execute_operation(False)
-        response = told(await result if isawaitable(result) else result)
+        response = await _executed(self.executor.build_per_event_executor(value), serially=False)
         try:
             return written(response).decode()
         except TooLarge as large:
@@ -126,8 +126,7 @@ class Operations:
         executor = self._executor(prepared, caller)
         if isinstance(executor, list):
             return {"errors": [_error(each) for each in executor]}
-        result = executor.execute_operation()
-        return told(await result if isawaitable(result) else result)
+        return await _executed(executor)
 
     async def subscribe(self, prepared: Prepared, caller: Caller) -> Subscribed | list[GraphQLError]:
         """A subscription, or why it is none."""
@@ -170,6 +169,15 @@ class Operations:
         )
         assert isinstance(made, GraphExecutor | list)
         return made
+
+
+async def _executed(executor: GraphExecutor, *, serially: bool | None = None) -> dict[str, Any]:
+    result = executor.execute_operation(serially)
+    if isawaitable(result):
+        result = await result
+    if executor.limited is not None:
+        return {"data": None, "errors": [_error(executor.limited)]}
+    return told(result)
 
 
 def told(result: Any) -> dict[str, Any]:

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 from graphql import GraphQLError, get_introspection_query
 
-from psi.faces.graphql.documents import Document, Documents, Limited
+from psi.faces.graphql.documents import Document, Documents
+from psi.faces.graphql.limits import Limited
 from psi.faces.graphql.roots import SCHEMA
 from psi.settings import Settings
 from tests.faces.graphql.asking import asking

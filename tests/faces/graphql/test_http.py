@@ -12,6 +12,7 @@ from tests.faces.serving import serving
 VERSION = "{ system { __typename } }"
 ANSWER = {"data": {"system": {"__typename": "System"}}}
 NEWER = "application/graphql-response+json"
+WIDE = " ".join(f"a{place}: kind" for place in range(1_900))
 
 
 async def test_a_query_is_answered_by_post_and_by_get() -> None:
@@ -100,6 +101,7 @@ async def test_a_mutation_needs_post() -> None:
         (Settings(query_depth=2), "{ sessions { runs { id } } }", "limit/depth"),
         (Settings(query_cost=5), "{ sessions { phase } }", "limit/cost"),
         (Settings(max_entities=1), "{ sessions { phase } }", "graph/limit-exceeded"),
+        (Settings(), f"{{ __schema {{ types {{ {WIDE} }} }} }}", "limit/cost"),
     ],
 )
 async def test_more_than_may_be_asked_is_told_with_422(settings: Settings, query: str, code: str) -> None:

@@ -334,3 +334,14 @@ async def test_a_run_that_ends_before_anybody_listens_is_still_told_whole() -> N
         await here.pass_time(6)
         follower = here.channels.follow(subscribed, 100, lambda: None)
         assert [each.seq for each in follower.backlog] == [1, 2, 3]
+
+
+async def test_each_event_of_a_subscription_is_counted_by_itself() -> None:
+    async with following() as here:
+        session = await here.ask.session()
+        wide = " ".join(f"a{place}: seq" for place in range(1_900))
+        follower = await here.follow(f"subscription {{ sessionEvents {{ {wide} }} }}")
+        for _ in range(20):
+            await here.ask.schedule(session, delay_ms=60_000)
+        await here.pass_time(0)
+        assert len(taken(follower)) == 20
