@@ -21,6 +21,8 @@ from graphql import (
     GraphQLSchema,
     InlineFragmentNode,
     IntValueNode,
+    ListTypeNode,
+    NamedTypeNode,
     OperationDefinitionNode,
     OperationType,
     SelectionSetNode,
@@ -42,6 +44,8 @@ __all__ = ["Document", "Documents"]
 
 _TOKENS: Final = 8_000
 _INTROSPECTIONS: Final = 5
+_FRAGMENTS: Final = 300  # of a document: validation looks at each beside all that it leads to
+_NESTED: Final = 100  # fragments that lead into each other, lists within lists
 _KEPT: Final = 512
 
 # Fields under one key are compared with each other, all pairs of them. The library stops after so many, and this is how
@@ -97,17 +101,24 @@ class Documents:
 
     def _make(self, text: str) -> Document | list[GraphQLError]:
         try:
+            return self._checked(text)
+        except Limited as limited:
+            return [limited]
+        except RecursionError:
+            return [_too_deep(self._depth)]
+
+    def _checked(self, text: str) -> Document | list[GraphQLError]:
+        try:
             node = parse(text, max_tokens=_TOKENS)
         except GraphQLError as error:
             if "more than" in error.message and "tokens" in error.message:  # the parser has no class for it
                 return [Limited("tokens", f"the document has more than {_TOKENS} tokens", limit=_TOKENS)]
             return [error]
-        except RecursionError:
-            return [Limited("depth", f"the document goes deeper than {self._depth} levels", limit=self._depth)]
-        try:
-            _Measure(self._schema, node, self._depth, self._cost).check()
-        except Limited as limited:
-            return [limited]
+        fragments = sum(isinstance(each, FragmentDefinitionNode) for each in node.definitions)
+        if fragments > _FRAGMENTS:
+            return [Limited("fragments", f"the document has more than {_FRAGMENTS} fragments", limit=_FRAGMENTS)]
+        _check_types(node)
+        _Measure(self._schema, node, self._depth, self._cost).check()
         errors = validate(self._schema, node, max_errors=20)
         if errors:
             return [_limited(each) for each in errors]
@@ -117,6 +128,24 @@ class Documents:
             if isinstance(each, OperationDefinitionNode)
         }
         return Document(text, node, operations, _deciding(node))
+
+
+def _too_deep(limit: int, what: str = "levels") -> Limited:
+    return Limited("depth", f"the document goes deeper than {limit} {what}", limit=limit)
+
+
+def _check_types(node: DocumentNode) -> None:
+    """A list of lists of lists is looked into again for every request, from wherever Python's stack then stands."""
+    for operation in node.definitions:
+        if isinstance(operation, OperationDefinitionNode):
+            for variable in operation.variable_definitions or ():
+                kind: Any = variable.type
+                brackets = 0
+                while not isinstance(kind, NamedTypeNode):
+                    brackets += isinstance(kind, ListTypeNode)
+                    kind = kind.type
+                if brackets > _NESTED:
+                    raise _too_deep(_NESTED, "lists in the type of a variable")
 
 
 def _limited(error: GraphQLError) -> GraphQLError:
@@ -195,6 +224,8 @@ class _Measure:
         fragment = self._fragments.get(name)
         if fragment is None or name in within:
             return 0  # validation says what is wrong
+        if len(within) == _NESTED:
+            raise _too_deep(_NESTED, "fragments within each other")
         return self._selection(fragment.selection_set, kind, depth, within | {name})
 
     def _field(self, node: FieldNode, kind: GraphQLNamedType | None, depth: int, within: frozenset[str]) -> int:

@@ -79,6 +79,16 @@ def test_fragments_that_lead_to_each_other_in_every_order_are_stopped() -> None:
     assert refused(documents().get(text)).startswith("limit/cost")
 
 
+def test_a_document_has_so_many_fragments_and_no_more() -> None:
+    def several(count: int) -> str:
+        names = [f"F{place}" for place in range(count)]
+        spreads = " ".join(f"...{name}" for name in names)
+        return f"{{ {spreads} }} " + " ".join(f"fragment {name} on Query {{ k{name}: __typename }}" for name in names)
+
+    assert isinstance(documents().get(several(100)), Document)
+    assert refused(documents().get(several(301))) == "limit/fragments: the document has more than 300 fragments"
+
+
 def test_a_fragment_within_itself_is_said_to_be_so() -> None:
     found = documents().get("{ sessions { ...A } } fragment A on Session { ...A phase }")
     assert isinstance(found, list)
