@@ -10,7 +10,7 @@ from inspect import isawaitable
 from typing import Any, Final
 
 import orjson
-from graphql import ExecutionResult, GraphQLError, OperationType, create_source_event_stream
+from graphql import ExecutionResult, GraphQLError, GraphQLSyntaxError, OperationType, create_source_event_stream
 
 from psi.core.clock import Clock
 from psi.core.commands import Caller
@@ -192,22 +192,37 @@ def errors(found: list[GraphQLError]) -> list[dict[str, Any]]:
 
 
 def _error(error: GraphQLError) -> dict[str, Any]:
-    """An error as clients see it. What we did not foresee is told in the log, and here only that it happened."""
+    """An error as clients see it, with a code. What we did not foresee is told in the log, and here only that it
+    happened."""
     original = error.original_error
     shown: dict[str, Any] = dict(error.formatted)
     if isinstance(original, PsiError):
         shown["message"] = original.message
         shown["extensions"] = refused(original).extensions
-    elif original is not None and not isinstance(original, GraphQLError) and not _is_standard(original):
+    elif original is not None and not isinstance(original, GraphQLError) and not _is_standard(error, original):
         log.error("a GraphQL field failed", exc_info=original, extra={"path": error.path})
         shown["message"] = "something went wrong inside psi; its log says what"
         shown["extensions"] = {"code": "psi/internal"}
+    if "code" not in shown.get("extensions", ()):
+        shown["extensions"] = {**shown.get("extensions", {}), "code": _code(error)}
     return shown
 
 
-def _is_standard(error: Exception) -> bool:
-    """What the library itself raises where a value does not fit its type."""
-    return isinstance(error, TypeError) and str(error).startswith("Cannot return null for non-nullable field")
+def _is_standard(error: GraphQLError, original: Exception) -> bool:
+    """What the library itself tells: a value that does not fit its type on the way out; or on the way in, which is
+    before anything of ours is executed, so that there is no path yet."""
+    return _is_null(original) or (error.path is None and isinstance(original, ValueError))
+
+
+def _is_null(original: Exception | None) -> bool:
+    return isinstance(original, TypeError) and str(original).startswith("Cannot return null for non-nullable field")
+
+
+def _code(error: GraphQLError) -> str:
+    """The library has none of its own."""
+    if isinstance(error, GraphQLSyntaxError):
+        return "graphql/syntax"
+    return "graphql/unfit-value" if _is_null(error.original_error) else "graphql/invalid"
 
 
 def is_limited(found: list[GraphQLError]) -> bool:

@@ -229,7 +229,8 @@ class Connection:
             self._fail(stream, [{"message": error.message, "extensions": {"code": error.code}}])
         except Exception:
             log.exception("a GraphQL operation failed")
-            self._fail(stream, [{"message": "something went wrong inside psi; its log says what"}])
+            told = "something went wrong inside psi; its log says what"
+            self._fail(stream, [{"message": told, "extensions": {"code": "psi/internal"}}])
 
     def _count(self, stream: _Stream) -> None:
         most = self._settings.max_subscriptions

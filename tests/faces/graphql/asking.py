@@ -69,7 +69,11 @@ class Asking:
             text, variable_values=dict(variables or {}), context_value=ask, operation_name=operation
         )
         if result.data is None and result.errors and all(each.path is None for each in result.errors):
-            return {"errors": errors(result.errors)}
+            # What is told of them is ours, but the sentences are stock's.
+            raw = [each.message for each in result.errors]
+            return {
+                "errors": [{**each, "message": said} for each, said in zip(errors(result.errors), raw, strict=True)]
+            }
         return told(result)
 
     async def subscribe(
