@@ -40,6 +40,7 @@ from resolvers.run import RUN
 from resolvers.scheduler import SCHEDULE, told
 from resolvers.session import SESSION
 from tool.render import as_json
+from tool.request import read_map
 
 __all__ = ["SCHEMA"]
 
@@ -179,14 +180,12 @@ async def _eql(info: Info, query: EQL, entity: JSON | None) -> Any:
             "`eql` and `live` ask and change nothing; mutations have fields of their own, or go to POST /eql",
             code="graphql/eql-mutation",
         )
-    seed = _given(entity)
-    if seed is not None and not isinstance(seed, Mapping):
-        raise Invalid("`entity` must be a map of attributes", code="graphql/invalid-entity")
+    seed = read_map("entity", _given(entity))
     async with ask.pace:
         answer = await ask.service.query(
             str(query),
             ask.caller,
-            entity=seed and {str(name).removeprefix(":"): value for name, value in seed.items()},
+            entity=seed,
             lenient=True,
             timeout=ask.pace.left,
             max_entities=ask.max_entities,

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -172,3 +173,21 @@ async def test_a_user_sees_their_own_and_nothing_else() -> None:
         text = "query($id: ID!) { session(id: $id) { phase } }"
         assert (await ask.data(text, {"id": session["sessionId"]}, theirs)) == {"session": None}
         assert (await ask.data(text, {"id": session["sessionId"]}, mine)) == {"session": {"phase": "IDLE"}}
+
+
+@pytest.mark.parametrize("form", [dict, "{:psi.agent-session/session-id %s}"])
+async def test_an_entity_may_be_a_map_or_edn_text_of_one(form: Any) -> None:
+    async with asking() as ask:
+        session = await ask.session()
+        key = "psi.agent-session/session-id"
+        entity = {f":{key}": session} if form is dict else form % json.dumps(session)
+        text = 'query($e: JSON) { eql(query: "[:psi.agent-session/session-name]", entity: $e) }'
+        assert await ask.data(text, {"e": entity}) == {"eql": {"psi.agent-session/session-name": "First"}}
+
+
+@pytest.mark.parametrize("entity", ["{:a", "[:a]", 5, [1], True])
+async def test_an_entity_that_is_no_map_is_refused(entity: Any) -> None:
+    async with asking() as ask:
+        response = await ask('query($e: JSON) { eql(query: "[:a]", entity: $e) }', {"e": entity})
+        assert response["errors"][0]["extensions"]["code"] == "psi-tool/invalid-map"
+        assert "`entity` must be a map or EDN text of one" in response["errors"][0]["message"]
