@@ -54,7 +54,7 @@ class Asked:
         if not isinstance(data, Mapping):
             raise BadRequest('a GraphQL request is a JSON object such as {"query": "{ system { version } }"}')
         query = data.get("query")
-        if not isinstance(query, str) or not query.strip():
+        if not isinstance(query, str):  # one that is empty is no document, and the parser says so
             raise BadRequest("`query` must be the text of a GraphQL document")
         variables, name, extensions = data.get("variables"), data.get("operationName"), data.get("extensions")
         if variables is not None and not isinstance(variables, Mapping):

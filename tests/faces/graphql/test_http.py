@@ -52,7 +52,7 @@ async def test_the_header_names_the_invoking_session() -> None:
         assert made.json()["data"]["createSchedule"]["schedule"] == {"originSessionId": session}
 
 
-@pytest.mark.parametrize("query", ["{ nope }", "{", "query($a: Int!) { sessions(limit: $a) { phase } }"])
+@pytest.mark.parametrize("query", ["{ nope }", "{", "", " ", "query($a: Int!) { sessions(limit: $a) { phase } }"])
 async def test_what_is_wrong_with_a_document_has_the_status_its_client_expects(query: str) -> None:
     async with serving() as served:
         older = await served.post("/graphql", {"query": query})
