@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import new_class
 from typing import Any, Final, NewType, Optional
 
@@ -67,6 +67,10 @@ class Ask:
     pace: Pace
     reader: Reader | None = None  # of a live query: is told what was looked at
     max_entities: int | None = None
+
+    def aside(self) -> Ask:
+        """The same for those who look once: what they look at is not followed."""
+        return replace(self, context=self.service.context(self.caller), reader=None)
 
     async def query(self, query: Query, entity: Mapping[str, Any]) -> dict[Any, Any]:
         return await self.service.query(

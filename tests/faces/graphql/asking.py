@@ -85,6 +85,19 @@ class Asking:
         assert isinstance(found, Subscribed), found
         return found
 
+    async def refusal(
+        self, text: str, variables: Mapping[str, Any] | None = None, caller: Caller = NOBODY
+    ) -> dict[str, Any] | None:
+        """Why a subscription is none: the extensions of its error. None where it is one."""
+        prepared = self.operations.prepare(Asked(text, variables or {}))
+        assert isinstance(prepared, Prepared), prepared
+        found = await self.operations.subscribe(prepared, caller)
+        if isinstance(found, Subscribed):
+            return None
+        (error,) = errors(found)
+        extensions: dict[str, Any] = error["extensions"]
+        return extensions
+
     async def session(self, name: str = "First") -> str:
         made = await self.psi.tool({"action": "session", "op": "create", "name": name})
         found: str = made["psi-tool/session"]["session"]["session-id"]

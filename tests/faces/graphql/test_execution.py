@@ -312,13 +312,13 @@ async def test_an_operation_of_many_queries_has_one_time_for_all_of_them() -> No
 
     @resolver(output=["psi.slow/it"])
     async def slow(env: Env, _: Any) -> Any:
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(0.1)
         return {"psi.slow/it": 1}
 
     async with asking(Settings(query_timeout=0.2), [slow]) as ask:
         began = monotonic()
         response = await ask(f"{{ {asked} }}")
-        assert monotonic() - began < 1.5  # all of them would take two seconds
+        assert monotonic() - began < 5  # all of them would take ten seconds
         assert {each["extensions"]["code"] for each in response["errors"]} == {"graph/limit-exceeded"}
         assert (await ask.data("{ system { version } }"))["system"]
 
