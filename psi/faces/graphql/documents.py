@@ -1,7 +1,7 @@
 """Documents: parsed, measured and validated once, and kept with all that is compiled for them. Executes nothing.
 
 What a document may ask is bounded before anything is asked: its tokens, how deep it goes, and what it would cost if
-every list had ten entries, or as many as its ``limit`` says.
+every list had ten entries, or as many as its ``limit`` says. Where a variable says that, it is known with the request.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from graphql import (
     FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLError,
+    GraphQLField,
     GraphQLNamedType,
     GraphQLObjectType,
     GraphQLSchema,
@@ -26,6 +27,7 @@ from graphql import (
     OperationDefinitionNode,
     OperationType,
     SelectionSetNode,
+    ValueNode,
     VariableNode,
     get_named_type,
     get_nullable_type,
@@ -65,6 +67,7 @@ class Document:
     node: DocumentNode
     operations: Mapping[str | None, OperationDefinitionNode]
     deciding: tuple[str, ...]  # the variables that @skip and @include look at
+    is_measured: bool  # whatever its variables are
     selections: dict[Any, Compiled] = field(default_factory=dict)
 
     def operation(self, name: str | None) -> OperationDefinitionNode | None:
@@ -118,7 +121,7 @@ class Documents:
         if fragments > _FRAGMENTS:
             return [Limited("fragments", f"the document has more than {_FRAGMENTS} fragments", limit=_FRAGMENTS)]
         _check_types(node)
-        _Measure(self._schema, node, self._depth, self._cost).check()
+        _Measure(self._schema, node, self._depth, self._cost).check_all()
         errors = validate(self._schema, node, max_errors=20)
         if errors:
             return [_limited(each) for each in errors]
@@ -127,7 +130,14 @@ class Documents:
             for each in node.definitions
             if isinstance(each, OperationDefinitionNode)
         }
-        return Document(text, node, operations, _deciding(node))
+        variables = _Variables()
+        visit(node, variables)
+        return Document(text, node, operations, tuple(variables.deciding), not variables.limiting)
+
+    def check(self, document: Document, operation: OperationDefinitionNode, values: Mapping[str, Any]) -> None:
+        """Raises Limited where an operation costs too much with these values for its variables."""
+        if not document.is_measured:
+            _Measure(self._schema, document.node, self._depth, self._cost, values).check(operation)
 
 
 def _too_deep(limit: int, what: str = "levels") -> Limited:
@@ -157,27 +167,39 @@ def _limited(error: GraphQLError) -> GraphQLError:
     return error
 
 
-def _deciding(node: DocumentNode) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+class _Variables(Visitor):
+    """Which variables do more than stand for a value."""
 
-    class Directives(Visitor):
-        def enter_directive(self, directive: Any, *_: Any) -> None:
-            if directive.name.value in ("skip", "include"):
-                for argument in directive.arguments:
-                    if isinstance(argument.value, VariableNode):
-                        found[argument.value.name.value] = None
+    def __init__(self) -> None:
+        super().__init__()
+        self.deciding: dict[str, None] = {}
+        self.limiting = False
 
-    visit(node, Directives())
-    return tuple(found)
+    def enter_directive(self, directive: Any, *_: Any) -> None:
+        if directive.name.value in ("skip", "include"):
+            for argument in directive.arguments:
+                if isinstance(argument.value, VariableNode):
+                    self.deciding[argument.value.name.value] = None
+
+    def enter_field(self, field: FieldNode, *_: Any) -> None:
+        self.limiting = self.limiting or isinstance(_limit(field), VariableNode)
 
 
 class _Measure:
     """How deep a document goes and what it costs. Works on documents that are not valid, too: fragments may lead back
     to themselves, and fields may not exist."""
 
-    def __init__(self, schema: GraphQLSchema, node: DocumentNode, depth: int, cost: int) -> None:
+    def __init__(
+        self,
+        schema: GraphQLSchema,
+        node: DocumentNode,
+        depth: int,
+        cost: int,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
         self._schema = schema
         self._node = node
+        self._values = values  # of the variables; None: not known yet
         self._fragments = {
             each.name.value: each for each in node.definitions if isinstance(each, FragmentDefinitionNode)
         }
@@ -186,11 +208,14 @@ class _Measure:
         self._steps = 0
         self._introspections = 0
 
-    def check(self) -> None:
+    def check_all(self) -> None:
         for each in self._node.definitions:
             if isinstance(each, OperationDefinitionNode):
-                root = self._schema.get_root_type(each.operation)
-                self._selection(each.selection_set, root, 1, frozenset())
+                self.check(each)
+
+    def check(self, operation: OperationDefinitionNode) -> None:
+        root = self._schema.get_root_type(operation.operation)
+        self._selection(operation.selection_set, root, 1, frozenset())
 
     def _selection(
         self,
@@ -247,12 +272,20 @@ class _Measure:
             return 1 + self._selection(node.selection_set, below, depth + 1, within)
         is_list = is_list_type(get_nullable_type(found.type))
         below_cost = self._selection(node.selection_set, get_named_type(found.type), depth + 1, within)
-        return _COSTS.get(name, 1) + below_cost * (_entries(node) if is_list else 1)
+        return _COSTS.get(name, 1) + below_cost * (self._entries(node, found) if is_list else 1)
+
+    def _entries(self, node: FieldNode, found: GraphQLField) -> int:
+        """How many entries a list is taken to have."""
+        if "limit" not in found.args:
+            return _NOMINAL
+        given = _limit(node)
+        if isinstance(given, IntValueNode):
+            return max(int(given.value[:9]), 1)
+        entries = found.args["limit"].default_value
+        if isinstance(given, VariableNode):
+            entries = 1 if self._values is None else self._values.get(given.name.value, entries)
+        return max(entries, 1) if isinstance(entries, int) else _NOMINAL
 
 
-def _entries(node: FieldNode) -> int:
-    """How many entries a list is taken to have."""
-    for argument in node.arguments or ():
-        if argument.name.value == "limit" and isinstance(argument.value, IntValueNode):
-            return max(int(argument.value.value[:9]), 1)
-    return _NOMINAL
+def _limit(node: FieldNode) -> ValueNode | None:
+    return next((each.value for each in node.arguments or () if each.name.value == "limit"), None)

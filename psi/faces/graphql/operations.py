@@ -167,6 +167,11 @@ class Operations:
             selections=document.selections,
             deciding=document.deciding,
         )
+        if isinstance(made, GraphExecutor):
+            try:
+                self._documents.check(document, made.operation, made.variable_values.coerced)
+            except Limited as limited:
+                return [limited]
         assert isinstance(made, GraphExecutor | list)
         return made
 

@@ -128,6 +128,15 @@ async def test_an_answer_that_is_larger_than_what_there_is_is_refused() -> None:
         assert answer.json()["errors"][0]["extensions"]["code"] == "http/answer-too-large"
 
 
+async def test_what_costs_too_much_for_its_variables_is_told_with_422() -> None:
+    async with serving(Settings(query_cost=50)) as served:
+        text = "query($n: Int!) { sessions(limit: $n) { phase } }"
+        for limit, status in ((10, 200), (100, 422)):
+            for accept in ("application/json", NEWER):
+                request = {"query": text, "variables": {"n": limit}}
+                assert (await served.post("/graphql", request, accept=accept)).status == status
+
+
 @pytest.mark.parametrize(
     ("accept", "expected"),
     [
