@@ -519,7 +519,7 @@ _SESSION_FIELDS = " ".join(map(_camel, _OF_SESSION))
 _TYPES = {
     "kind": "ScheduleKind!",
     "message": "String!",
-    "delayMs": "Int",
+    "delayMs": "Long",
     "at": "String",
     "label": "String",
     "sessionConfig": "JSON",

@@ -22,7 +22,7 @@ from psi.core.commands import (
     StopRun,
     SubmitPrompt,
 )
-from psi.core.errors import ConfigInvalid, Invalid
+from psi.core.errors import ConfigInvalid, Invalid, ScheduleNotFound, SessionNotFound
 from psi.core.schedule import Schedule as Planned
 from psi.core.session import Session as Conversation
 from psi.core.turn import Turn
@@ -293,6 +293,10 @@ class StopPayload:
     problems: list[Problem] = strawberry.field(default_factory=list)
 
 
+# What is not found is what an argument names; the runtime does not know that there was one.
+_ARGUMENTS: Final[Mapping[type[PsiError], str]] = {SessionNotFound: "session-id", ScheduleNotFound: "schedule-id"}
+
+
 def _camel(key: str) -> str:
     return field_name(Attribute(f"request/{key}", TEXT, ""), "request")
 
@@ -309,7 +313,7 @@ def _problems(error: PsiError, config: str) -> list[Problem]:
             )
             for each in error.problems
         ]
-    argument = getattr(error, "argument", None)
+    argument = getattr(error, "argument", None) or _ARGUMENTS.get(type(error))
     return [
         Problem(
             path=_camel(argument) if argument else "",
@@ -337,7 +341,7 @@ class Mutation:
         kind: ScheduleKind,
         message: str,
         session_id: ID | None = UNSET,
-        delay_ms: int | None = UNSET,
+        delay_ms: Long | None = UNSET,
         at: str | None = UNSET,
         label: str | None = UNSET,
         session_config: JSON | None = UNSET,

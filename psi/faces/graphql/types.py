@@ -221,10 +221,9 @@ ENUMS: Final = _enums()
 _SCALARS: Final[Mapping[Scalar, str]] = {INTEGER: "int", LONG: "Long", FLAG: "bool", INSTANT: "Instant", DATA: "JSON"}
 
 
-def _annotation(field: Field, identity: str | None) -> str:
-    attribute = field.attribute
-    written = "ID" if attribute.name == identity else _written(attribute.type, field)
-    return f"Optional[{written}]" if attribute.nullable else written
+def _annotation(field: Field) -> str:
+    written = "ID" if field.is_id else _written(field.attribute.type, field)
+    return f"Optional[{written}]" if field.attribute.nullable else written
 
 
 def _written(kind: Type, field: Field) -> str:
@@ -265,7 +264,7 @@ def _field(field: Field) -> Any:
 def _type(entity: Described) -> Any:
     fields = FIELDS[entity.name].values()
     body = {
-        "__annotations__": {field.name: _annotation(field, entity.identity) for field in fields},
+        "__annotations__": {field.name: _annotation(field) for field in fields},
         **{field.name: _field(field) for field in fields},
     }
     made: Any = strawberry.type(
