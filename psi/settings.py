@@ -291,7 +291,7 @@ class Settings:
     )
     max_upload: int = _setting(25 << 20, _size(64, 1 << 36), "the largest upload: all files of one request together")
     query_depth: int = _setting(20, _whole(1, 1_000), "how deep a GraphQL query may nest")
-    query_cost: int = _setting(20_000, _whole(1, 1_000_000_000), "how much a GraphQL query may cost, fields times rows")
+    query_cost: int = _setting(50_000, _whole(1, 1_000_000_000), "how much a GraphQL query may cost, fields times rows")
     query_timeout: float = _setting(10.0, _duration(0.001, 3_600), "how long a query may take")
     max_entities: int = _setting(100_000, _whole(1, 1_000_000_000), "how many entities a query may lead to")
     rate: float = _setting(

@@ -43,7 +43,7 @@ __all__ = [
 ]
 
 USAGE = "usage"  # the code of a refusal that the command line makes by itself
-INVALID = "graphql"  # likewise of GraphQL's validation, which has no codes
+INVALID = "graphql/invalid"  # likewise of GraphQL's validation
 
 PREVIEW = 200
 
@@ -519,7 +519,7 @@ _SESSION_FIELDS = " ".join(map(_camel, _OF_SESSION))
 _TYPES = {
     "kind": "ScheduleKind!",
     "message": "String!",
-    "delayMs": "Int",
+    "delayMs": "Long",
     "at": "String",
     "label": "String",
     "sessionConfig": "JSON",
@@ -558,7 +558,7 @@ class GraphQL(_Http):
         response = answer.json()
         if "errors" in response:
             first = response["errors"][0]
-            told = first.get("extensions", {"code": INVALID, "data": None})
+            told = first["extensions"]
             return Refusal(told["code"], first["message"], told.get("data"))
         return response["data"][field]
 

@@ -238,7 +238,7 @@ def given(*without: str, **keys: Any) -> dict[str, Any]:
     return {key: value for key, value in usual.items() if key not in without} | keys
 
 
-_NOT_INT = {"GraphQL": "Int cannot represent", "command line": "--delay-ms"}
+_NOT_INT = {"GraphQL": "a Long is a 64-bit integer", "command line": "--delay-ms"}
 _KIND = "scheduler create requires explicit `kind`: `message` or `session`"
 _NO_INTEGER = "delay-ms must be an integer"
 _BELOW, _ABOVE = "delay-ms is below the minimum bound", "delay-ms exceeds the maximum bound"
@@ -285,7 +285,6 @@ RULES = {
         "scheduler/delay-too-long",
         _ABOVE,
         {"maximum": DAY},
-        sooner={"GraphQL": "Int cannot represent non 32-bit signed integer value"},
     ),
     "a delay that is true": Rule(
         given(delay_ms=True), "scheduler/delay-not-an-integer", _NO_INTEGER, {"delay-ms": True}, sooner=_NOT_INT

@@ -4,7 +4,9 @@
     types       entity types, scalars, enums            execute     graphql-core, with the graph for resolvers
     roots       queries, mutations, subscriptions       select      a selection as EQL, and the layout of its answer
     sources     where events come from                  operations  one operation, from its text to its answer
-    channels    one execution for many followers        http, socket    the two transports
+    channels    one execution for many followers        limits      what is told of one that asks for too much
+    scalars     values on their way in                  values      and on their way out
+    http, socket    the two transports
 
 Decides nothing about sessions or schedules: root fields hand commands to the service, and what is below them is the
 graph's.

@@ -1,7 +1,7 @@
 """Documents: parsed, measured and validated once, and kept with all that is compiled for them. Executes nothing.
 
 What a document may ask is bounded before anything is asked: its tokens, how deep it goes, and what it would cost if
-every list had ten entries, or as many as its ``limit`` says.
+every list had ten entries, or as many as its ``limit`` says. Where a variable says that, it is known with the request.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ from graphql import (
     FragmentDefinitionNode,
     FragmentSpreadNode,
     GraphQLError,
+    GraphQLField,
     GraphQLNamedType,
     GraphQLObjectType,
     GraphQLSchema,
     InlineFragmentNode,
     IntValueNode,
+    ListTypeNode,
+    NamedTypeNode,
     OperationDefinitionNode,
     OperationType,
     SelectionSetNode,
+    ValueNode,
     VariableNode,
     get_named_type,
     get_nullable_type,
@@ -36,11 +40,14 @@ from graphql.language import Visitor
 from graphql.validation.rules import overlapping_fields_can_be_merged as overlapping
 
 from psi.faces.graphql.execute import Compiled
+from psi.faces.graphql.limits import Limited
 
-__all__ = ["Document", "Documents", "Limited"]
+__all__ = ["Document", "Documents"]
 
 _TOKENS: Final = 8_000
 _INTROSPECTIONS: Final = 5
+_FRAGMENTS: Final = 300  # of a document: validation looks at each beside all that it leads to
+_NESTED: Final = 100  # fragments that lead into each other, lists within lists
 _KEPT: Final = 512
 
 # Fields under one key are compared with each other, all pairs of them. The library stops after so many, and this is how
@@ -52,13 +59,6 @@ _NOMINAL: Final = 10  # entries that a list is taken to have
 _COSTS: Final = {"eql": 50, "live": 50}  # a query in another language, of which nothing is known here
 
 
-class Limited(GraphQLError):
-    """A document that asks for more than it may."""
-
-    def __init__(self, code: str, message: str, **facts: int) -> None:
-        super().__init__(message, extensions={"code": f"limit/{code}", **facts})
-
-
 @dataclass(slots=True, eq=False)
 class Document:
     """A document that may be executed."""
@@ -67,6 +67,7 @@ class Document:
     node: DocumentNode
     operations: Mapping[str | None, OperationDefinitionNode]
     deciding: tuple[str, ...]  # the variables that @skip and @include look at
+    is_measured: bool  # whatever its variables are
     selections: dict[Any, Compiled] = field(default_factory=dict)
 
     def operation(self, name: str | None) -> OperationDefinitionNode | None:
@@ -103,17 +104,24 @@ class Documents:
 
     def _make(self, text: str) -> Document | list[GraphQLError]:
         try:
+            return self._checked(text)
+        except Limited as limited:
+            return [limited]
+        except RecursionError:
+            return [_too_deep(self._depth)]
+
+    def _checked(self, text: str) -> Document | list[GraphQLError]:
+        try:
             node = parse(text, max_tokens=_TOKENS)
         except GraphQLError as error:
             if "more than" in error.message and "tokens" in error.message:  # the parser has no class for it
                 return [Limited("tokens", f"the document has more than {_TOKENS} tokens", limit=_TOKENS)]
             return [error]
-        except RecursionError:
-            return [Limited("depth", f"the document goes deeper than {self._depth} levels", limit=self._depth)]
-        try:
-            _Measure(self._schema, node, self._depth, self._cost).check()
-        except Limited as limited:
-            return [limited]
+        fragments = sum(isinstance(each, FragmentDefinitionNode) for each in node.definitions)
+        if fragments > _FRAGMENTS:
+            return [Limited("fragments", f"the document has more than {_FRAGMENTS} fragments", limit=_FRAGMENTS)]
+        _check_types(node)
+        _Measure(self._schema, node, self._depth, self._cost).check_all()
         errors = validate(self._schema, node, max_errors=20)
         if errors:
             return [_limited(each) for each in errors]
@@ -122,7 +130,32 @@ class Documents:
             for each in node.definitions
             if isinstance(each, OperationDefinitionNode)
         }
-        return Document(text, node, operations, _deciding(node))
+        variables = _Variables()
+        visit(node, variables)
+        return Document(text, node, operations, tuple(variables.deciding), not variables.limiting)
+
+    def check(self, document: Document, operation: OperationDefinitionNode, values: Mapping[str, Any]) -> None:
+        """Raises Limited where an operation costs too much with these values for its variables."""
+        if not document.is_measured:
+            _Measure(self._schema, document.node, self._depth, self._cost, values).check(operation)
+
+
+def _too_deep(limit: int, what: str = "levels") -> Limited:
+    return Limited("depth", f"the document goes deeper than {limit} {what}", limit=limit)
+
+
+def _check_types(node: DocumentNode) -> None:
+    """A list of lists of lists is looked into again for every request, from wherever Python's stack then stands."""
+    for operation in node.definitions:
+        if isinstance(operation, OperationDefinitionNode):
+            for variable in operation.variable_definitions or ():
+                kind: Any = variable.type
+                brackets = 0
+                while not isinstance(kind, NamedTypeNode):
+                    brackets += isinstance(kind, ListTypeNode)
+                    kind = kind.type
+                if brackets > _NESTED:
+                    raise _too_deep(_NESTED, "lists in the type of a variable")
 
 
 def _limited(error: GraphQLError) -> GraphQLError:
@@ -134,27 +167,39 @@ def _limited(error: GraphQLError) -> GraphQLError:
     return error
 
 
-def _deciding(node: DocumentNode) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+class _Variables(Visitor):
+    """Which variables do more than stand for a value."""
 
-    class Directives(Visitor):
-        def enter_directive(self, directive: Any, *_: Any) -> None:
-            if directive.name.value in ("skip", "include"):
-                for argument in directive.arguments:
-                    if isinstance(argument.value, VariableNode):
-                        found[argument.value.name.value] = None
+    def __init__(self) -> None:
+        super().__init__()
+        self.deciding: dict[str, None] = {}
+        self.limiting = False
 
-    visit(node, Directives())
-    return tuple(found)
+    def enter_directive(self, directive: Any, *_: Any) -> None:
+        if directive.name.value in ("skip", "include"):
+            for argument in directive.arguments:
+                if isinstance(argument.value, VariableNode):
+                    self.deciding[argument.value.name.value] = None
+
+    def enter_field(self, field: FieldNode, *_: Any) -> None:
+        self.limiting = self.limiting or isinstance(_limit(field), VariableNode)
 
 
 class _Measure:
     """How deep a document goes and what it costs. Works on documents that are not valid, too: fragments may lead back
     to themselves, and fields may not exist."""
 
-    def __init__(self, schema: GraphQLSchema, node: DocumentNode, depth: int, cost: int) -> None:
+    def __init__(
+        self,
+        schema: GraphQLSchema,
+        node: DocumentNode,
+        depth: int,
+        cost: int,
+        values: Mapping[str, Any] | None = None,
+    ) -> None:
         self._schema = schema
         self._node = node
+        self._values = values  # of the variables; None: not known yet
         self._fragments = {
             each.name.value: each for each in node.definitions if isinstance(each, FragmentDefinitionNode)
         }
@@ -163,11 +208,14 @@ class _Measure:
         self._steps = 0
         self._introspections = 0
 
-    def check(self) -> None:
+    def check_all(self) -> None:
         for each in self._node.definitions:
             if isinstance(each, OperationDefinitionNode):
-                root = self._schema.get_root_type(each.operation)
-                self._selection(each.selection_set, root, 1, frozenset())
+                self.check(each)
+
+    def check(self, operation: OperationDefinitionNode) -> None:
+        root = self._schema.get_root_type(operation.operation)
+        self._selection(operation.selection_set, root, 1, frozenset())
 
     def _selection(
         self,
@@ -201,6 +249,8 @@ class _Measure:
         fragment = self._fragments.get(name)
         if fragment is None or name in within:
             return 0  # validation says what is wrong
+        if len(within) == _NESTED:
+            raise _too_deep(_NESTED, "fragments within each other")
         return self._selection(fragment.selection_set, kind, depth, within | {name})
 
     def _field(self, node: FieldNode, kind: GraphQLNamedType | None, depth: int, within: frozenset[str]) -> int:
@@ -222,12 +272,20 @@ class _Measure:
             return 1 + self._selection(node.selection_set, below, depth + 1, within)
         is_list = is_list_type(get_nullable_type(found.type))
         below_cost = self._selection(node.selection_set, get_named_type(found.type), depth + 1, within)
-        return _COSTS.get(name, 1) + below_cost * (_entries(node) if is_list else 1)
+        return _COSTS.get(name, 1) + below_cost * (self._entries(node, found) if is_list else 1)
+
+    def _entries(self, node: FieldNode, found: GraphQLField) -> int:
+        """How many entries a list is taken to have."""
+        if "limit" not in found.args:
+            return _NOMINAL
+        given = _limit(node)
+        if isinstance(given, IntValueNode):
+            return max(int(given.value[:9]), 1)
+        entries = found.args["limit"].default_value
+        if isinstance(given, VariableNode):
+            entries = 1 if self._values is None else self._values.get(given.name.value, entries)
+        return max(entries, 1) if isinstance(entries, int) else _NOMINAL
 
 
-def _entries(node: FieldNode) -> int:
-    """How many entries a list is taken to have."""
-    for argument in node.arguments or ():
-        if argument.name.value == "limit" and isinstance(argument.value, IntValueNode):
-            return max(int(argument.value.value[:9]), 1)
-    return _NOMINAL
+def _limit(node: FieldNode) -> ValueNode | None:
+    return next((each.value for each in node.arguments or () if each.name.value == "limit"), None)

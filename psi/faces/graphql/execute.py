@@ -18,6 +18,7 @@ from graphql.pyutils import Path
 from psi.edn import Keyword
 from psi.eql import Join, Query
 from psi.errors import PsiError
+from psi.faces.graphql.limits import Limited
 from psi.faces.graphql.names import FIELDS
 from psi.faces.graphql.select import DEPARTURES, Chosen, Selection, careful, compile_layout, compile_weight
 from psi.faces.graphql.types import Ask, Entities, Entity, refused
@@ -26,6 +27,7 @@ from psi.faces.wire import LARGEST, TooLarge
 __all__ = ["Compiled", "GraphExecutor", "SureExecutor"]
 
 _ITEMS: Final = Keyword("psi.graphql/items")
+_MOST_FIELDS: Final = 25_000  # of objects that are no entities; the usual introspection has 4 200 of them
 _MOST_SELECTIONS: Final = 256  # of one document: each variable that decides something doubles what there may be
 
 
@@ -55,13 +57,34 @@ class Compiled:
 class SureExecutor(Executor[Any]):
     """graphql-core's executor, which remembers what stands below a field by the ids of objects that it lets go: an
     address that is used again finds what belongs to another field. Here it is remembered by the nodes of the document,
-    which stay as long as the execution."""
+    which stay as long as the execution.
+
+    And it never ends by itself: the schema is as large as it is, but can be asked for a thousand times in one document,
+    and nobody else is served meanwhile. So the fields are counted. ``limited``: there were too many, and nothing that
+    was answered counts.
+    """
 
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
+        self.limited: Limited | None = None
+        self._fields = 0
         self._collected: dict[Any, CollectedFields] = {}
 
     def collect_subfields(self, return_type: GraphQLObjectType, field_details_list: Any) -> CollectedFields:
+        """Called for every object that is no entity."""
+        found = self._below(return_type, field_details_list)
+        self._fields += len(found.grouped_field_set)
+        if self._fields > _MOST_FIELDS:
+            self.limited = Limited("cost", f"the answer has more than {_MOST_FIELDS} fields", limit=_MOST_FIELDS)
+            raise self.limited
+        return found
+
+    def handle_field_error(self, raw_error: Exception, *where: Any) -> None:
+        if self.limited is not None:
+            raise self.limited  # of all of it: a null here would only let the next field begin
+        super().handle_field_error(raw_error, *where)
+
+    def _below(self, return_type: GraphQLObjectType, field_details_list: Any) -> CollectedFields:
         key = (return_type.name, *(id(each.node) for each in field_details_list))
         found = self._collected.get(key)
         if found is None:
@@ -158,7 +181,7 @@ class GraphExecutor(SureExecutor):
     def _selection(self, kind: GraphQLObjectType, details: Any) -> Selection:
         fields = FIELDS[kind.name]
         chosen = []
-        grouped = self.collect_subfields(kind, details).grouped_field_set
+        grouped = self._below(kind, details).grouped_field_set
         for key, group in grouped.items():
             nodes: list[FieldNode] = [each.node for each in group]
             name = nodes[0].name.value

@@ -72,18 +72,18 @@ class GraphQLHttp:
         if prepared.kind is OperationType.MUTATION and request.method != "POST":
             raise QueriesOnly("mutations need POST")
         response = await self._operations.run(prepared, caller)
-        if "data" not in response:
-            return _answer(response, 400 if media == _RESPONSE else 200, media)
-        return _answer(response, _status(response), media)
+        return _answer(response, _status(response, media), media)
 
 
-def _status(response: Mapping[str, Any]) -> int:
-    """200, unless a limit was in the way."""
+def _status(response: Mapping[str, Any], media: str) -> int:
+    """200 where it was executed, unless a limit was in the way."""
     codes = {each.get("extensions", {}).get("code") for each in response.get("errors", ())}
-    return 422 if codes & _LIMITS else 200
+    if codes & _LIMITS:
+        return 422
+    return 400 if "data" not in response and media == _RESPONSE else 200
 
 
-_LIMITS: Final = frozenset(("graph/limit-exceeded", TooLarge.code))
+_LIMITS: Final = frozenset(("graph/limit-exceeded", "limit/cost", TooLarge.code))
 
 
 def _answer(response: Mapping[str, Any], status: int, media: str) -> Response:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import Final
 
 from psi.graph import Graph
-from psi.graph.attributes import Attribute, Entity, Many, One
+from psi.graph.attributes import TEXT, Attribute, Entity, Many, One
 from psi.graph.index import Index
 from resolvers import ATTRIBUTES, ENTITIES, OPERATIONS
 
@@ -27,6 +27,7 @@ class Field:
     attribute: Attribute
     leads_to: str | None  # the entity type below, for a join
     owns: bool = False  # what a join leads to belongs to this entity alone
+    is_id: bool = False  # the entity's own id, or that of another
 
 
 def field_name(attribute: Attribute, home: str) -> str:
@@ -82,6 +83,18 @@ def _target(attribute: Attribute) -> str | None:
     return attribute.type.identity if isinstance(attribute.type, One | Many) else None
 
 
+def _id_name(identity: str) -> str:
+    """How the id of an entity is called elsewhere: session-id, run-id."""
+    namespace, _, local = identity.rpartition("/")
+    return local if local != "id" else f"{namespace.rpartition('.')[2]}-id"
+
+
+def _is_id(attribute: Attribute) -> bool:
+    identities = by_identity()
+    called = tuple(f"-{_id_name(identity)}" for identity in identities)
+    return attribute.name in identities or (attribute.type is TEXT and f"-{attribute.local}".endswith(called))
+
+
 def _fields(entity: Entity) -> tuple[Field, ...]:
     anywhere = _reachable(())
     own = {name for name in anywhere if name in ATTRIBUTES and ATTRIBUTES[name].namespace == entity.home}
@@ -94,7 +107,7 @@ def _fields(entity: Entity) -> tuple[Field, ...]:
             target = _target(attribute)
             leads_to = entities[target].name if target else None
             owns = isinstance(attribute.type, Many) and attribute.name not in anywhere
-            found.append(Field(field_name(attribute, entity.home), attribute, leads_to, owns))
+            found.append(Field(field_name(attribute, entity.home), attribute, leads_to, owns, _is_id(attribute)))
     return tuple(found)
 
 

@@ -10,14 +10,15 @@ from inspect import isawaitable
 from typing import Any, Final
 
 import orjson
-from graphql import ExecutionResult, GraphQLError, OperationType, create_source_event_stream
+from graphql import ExecutionResult, GraphQLError, GraphQLSyntaxError, OperationType, create_source_event_stream
 
 from psi.core.clock import Clock
 from psi.core.commands import Caller
 from psi.engine import Reader
 from psi.errors import PsiError
-from psi.faces.graphql.documents import Document, Documents, Limited
+from psi.faces.graphql.documents import Document, Documents
 from psi.faces.graphql.execute import GraphExecutor
+from psi.faces.graphql.limits import Limited
 from psi.faces.graphql.pace import Pace
 from psi.faces.graphql.roots import SCHEMA
 from psi.faces.graphql.sources import Events, Live, Source
@@ -53,7 +54,7 @@ class Asked:
         if not isinstance(data, Mapping):
             raise BadRequest('a GraphQL request is a JSON object such as {"query": "{ system { version } }"}')
         query = data.get("query")
-        if not isinstance(query, str) or not query.strip():
+        if not isinstance(query, str):  # one that is empty is no document, and the parser says so
             raise BadRequest("`query` must be the text of a GraphQL document")
         variables, name, extensions = data.get("variables"), data.get("operationName"), data.get("extensions")
         if variables is not None and not isinstance(variables, Mapping):
@@ -90,8 +91,7 @@ class Subscribed:
     async def payload(self, value: Any) -> str:
         """One event as the payload of a message."""
         self.executor.context_value.pace.begin()
-        result = self.executor.build_per_event_executor(value).execute_operation(False)
-        response = told(await result if isawaitable(result) else result)
+        response = await _executed(self.executor.build_per_event_executor(value), serially=False)
         try:
             return written(response).decode()
         except TooLarge as large:
@@ -126,8 +126,7 @@ class Operations:
         executor = self._executor(prepared, caller)
         if isinstance(executor, list):
             return {"errors": [_error(each) for each in executor]}
-        result = executor.execute_operation()
-        return told(await result if isawaitable(result) else result)
+        return await _executed(executor)
 
     async def subscribe(self, prepared: Prepared, caller: Caller) -> Subscribed | list[GraphQLError]:
         """A subscription, or why it is none."""
@@ -168,8 +167,22 @@ class Operations:
             selections=document.selections,
             deciding=document.deciding,
         )
+        if isinstance(made, GraphExecutor):
+            try:
+                self._documents.check(document, made.operation, made.variable_values.coerced)
+            except Limited as limited:
+                return [limited]
         assert isinstance(made, GraphExecutor | list)
         return made
+
+
+async def _executed(executor: GraphExecutor, *, serially: bool | None = None) -> dict[str, Any]:
+    result = executor.execute_operation(serially)
+    if isawaitable(result):
+        result = await result
+    if executor.limited is not None:
+        return {"data": None, "errors": [_error(executor.limited)]}
+    return told(result)
 
 
 def told(result: Any) -> dict[str, Any]:
@@ -184,22 +197,37 @@ def errors(found: list[GraphQLError]) -> list[dict[str, Any]]:
 
 
 def _error(error: GraphQLError) -> dict[str, Any]:
-    """An error as clients see it. What we did not foresee is told in the log, and here only that it happened."""
+    """An error as clients see it, with a code. What we did not foresee is told in the log, and here only that it
+    happened."""
     original = error.original_error
     shown: dict[str, Any] = dict(error.formatted)
     if isinstance(original, PsiError):
         shown["message"] = original.message
         shown["extensions"] = refused(original).extensions
-    elif original is not None and not isinstance(original, GraphQLError) and not _is_standard(original):
+    elif original is not None and not isinstance(original, GraphQLError) and not _is_standard(error, original):
         log.error("a GraphQL field failed", exc_info=original, extra={"path": error.path})
         shown["message"] = "something went wrong inside psi; its log says what"
         shown["extensions"] = {"code": "psi/internal"}
+    if "code" not in shown.get("extensions", ()):
+        shown["extensions"] = {**shown.get("extensions", {}), "code": _code(error)}
     return shown
 
 
-def _is_standard(error: Exception) -> bool:
-    """What the library itself raises where a value does not fit its type."""
-    return isinstance(error, TypeError) and str(error).startswith("Cannot return null for non-nullable field")
+def _is_standard(error: GraphQLError, original: Exception) -> bool:
+    """What the library itself tells: a value that does not fit its type on the way out; or on the way in, which is
+    before anything of ours is executed, so that there is no path yet."""
+    return _is_null(original) or (error.path is None and isinstance(original, ValueError))
+
+
+def _is_null(original: Exception | None) -> bool:
+    return isinstance(original, TypeError) and str(original).startswith("Cannot return null for non-nullable field")
+
+
+def _code(error: GraphQLError) -> str:
+    """The library has none of its own."""
+    if isinstance(error, GraphQLSyntaxError):
+        return "graphql/syntax"
+    return "graphql/unfit-value" if _is_null(error.original_error) else "graphql/invalid"
 
 
 def is_limited(found: list[GraphQLError]) -> bool:

@@ -22,7 +22,7 @@ from psi.core.commands import (
     StopRun,
     SubmitPrompt,
 )
-from psi.core.errors import ConfigInvalid, Invalid
+from psi.core.errors import ConfigInvalid, Invalid, ScheduleNotFound, SessionNotFound
 from psi.core.schedule import Schedule as Planned
 from psi.core.session import Session as Conversation
 from psi.core.turn import Turn
@@ -40,6 +40,7 @@ from resolvers.run import RUN
 from resolvers.scheduler import SCHEDULE, told
 from resolvers.session import SESSION
 from tool.render import as_json
+from tool.request import read_map
 
 __all__ = ["SCHEMA"]
 
@@ -172,21 +173,24 @@ async def _runs(info: Info, session_id: ID | None, states: list[RunState] | None
     return Entities("Run", [{RUN: each.id} for each in found], ask)
 
 
-async def _eql(info: Info, query: EQL, entity: JSON | None) -> Any:
-    ask = info.context
+def _seed(query: EQL, entity: JSON | None) -> dict[Any, Any]:
+    """What a query in EQL starts from; refused where the query may not be asked here."""
     if calls(parse(str(query))):
         raise Invalid(
             "`eql` and `live` ask and change nothing; mutations have fields of their own, or go to POST /eql",
             code="graphql/eql-mutation",
         )
-    seed = _given(entity)
-    if seed is not None and not isinstance(seed, Mapping):
-        raise Invalid("`entity` must be a map of attributes", code="graphql/invalid-entity")
+    return read_map("entity", _given(entity))
+
+
+async def _eql(info: Info, query: EQL, entity: JSON | None) -> Any:
+    ask = info.context
+    seed = _seed(query, entity)
     async with ask.pace:
         answer = await ask.service.query(
             str(query),
             ask.caller,
-            entity=seed and {str(name).removeprefix(":"): value for name, value in seed.items()},
+            entity=seed,
             lenient=True,
             timeout=ask.pace.left,
             max_entities=ask.max_entities,
@@ -289,6 +293,10 @@ class StopPayload:
     problems: list[Problem] = strawberry.field(default_factory=list)
 
 
+# What is not found is what an argument names; the runtime does not know that there was one.
+_ARGUMENTS: Final[Mapping[type[PsiError], str]] = {SessionNotFound: "session-id", ScheduleNotFound: "schedule-id"}
+
+
 def _camel(key: str) -> str:
     return field_name(Attribute(f"request/{key}", TEXT, ""), "request")
 
@@ -305,7 +313,7 @@ def _problems(error: PsiError, config: str) -> list[Problem]:
             )
             for each in error.problems
         ]
-    argument = getattr(error, "argument", None)
+    argument = getattr(error, "argument", None) or _ARGUMENTS.get(type(error))
     return [
         Problem(
             path=_camel(argument) if argument else "",
@@ -333,7 +341,7 @@ class Mutation:
         kind: ScheduleKind,
         message: str,
         session_id: ID | None = UNSET,
-        delay_ms: int | None = UNSET,
+        delay_ms: Long | None = UNSET,
         at: str | None = UNSET,
         label: str | None = UNSET,
         session_config: JSON | None = UNSET,
@@ -441,16 +449,57 @@ def _run_event(told_: RunTold) -> RunEvent:
     return RunEvent(run_id=ID(told_.run), seq=Long(told_.seq), type=shown["type"], data=JSON(shown))
 
 
-def _live(info: Info, name: str, arguments: Mapping[str, Any], answer: Callable[[], Any]) -> Any:
-    ask = info.context
+def _live(ask: Ask, name: str, arguments: Mapping[str, Any], answer: Callable[[], Any]) -> Any:
     if ask.reader is None:
         raise Invalid("this field can only be subscribed to", code="graphql/not-a-subscription")
+    # What can never be answered is refused at once; what goes wrong later is an error of the field.
+    check = _CHECKS.get(name)
+    session = check(ask, **arguments) if check is not None else None
     key = (name, json.dumps(arguments, default=_written, sort_keys=True), ask.caller)
-    return Live(key, ask.reader, ask.pace.begin, answer)
+
+    def is_last() -> bool:
+        return session is not None and not ask.context.has_session(session)
+
+    return Live(key, ask.reader, ask.pace.begin, answer, is_last)
 
 
 def _written(value: Any) -> Any:
     return None if value is UNSET else getattr(value, "value", None) or vars(value)
+
+
+# Each looks at the arguments of a live query with what its answer uses, and gives the session that it is about, where
+# there is one: when that is closed, there is nothing more to tell.
+
+
+def _check_page(ask: Ask, limit: int, after: ID | None = None, **_: Any) -> str | None:
+    _page(ask.aside().context.session_names(), limit, _given(after))
+    return None
+
+
+def _check_own(ask: Ask, session_id: ID | None = None, **_: Any) -> str | None:
+    _own(ask.aside(), session_id)
+    return _meant(ask, session_id)
+
+
+def _check_eql(ask: Ask, query: EQL, entity: JSON | None = None) -> str | None:
+    seed = _seed(query, entity)
+    ask.service.plan(str(query), ask.caller, entity=seed)
+    named = seed.get(SESSION, ask.caller.session)
+    return named if isinstance(named, str) else None
+
+
+def _named(ask: Ask, id: ID) -> str | None:  # noqa: A002
+    return str(id)
+
+
+_CHECKS: Final[Mapping[str, Callable[..., str | None]]] = {
+    "session": _named,
+    "sessions": _check_page,
+    "schedules": _check_own,
+    "runs": _check_own,
+    "eql": _check_eql,
+    "live": _check_eql,
+}
 
 
 def _live_form(name: str) -> Any:
@@ -462,7 +511,7 @@ def _live_form(name: str) -> Any:
     asked = signature(function)
 
     def subscribe(self: Any, info: Info, **arguments: Any) -> Any:
-        return _live(info, name, arguments, lambda: function(self, info, **arguments))
+        return _live(info.context, name, arguments, lambda: function(self, info, **arguments))
 
     returned: Any = AsyncGenerator[asked.return_annotation, None]  # type: ignore[name-defined]
     subscribe.__signature__ = asked.replace(return_annotation=returned)  # type: ignore[attr-defined]
@@ -477,7 +526,7 @@ def _live_form(name: str) -> Any:
 class Subscription:
     @strawberry.subscription(description="A session's schedules, each as it was when it changed.")
     def schedule_changed(self, info: Info, session_id: ID | None = UNSET) -> AsyncGenerator[Schedule, None]:
-        ask = info.context
+        ask = info.context.aside()
 
         def changed(happened: Happened) -> Entity:
             schedule = happened.data
@@ -509,7 +558,8 @@ class Subscription:
 
     @strawberry.subscription(description="An EQL query: its answer now, and again whenever it has changed.")
     def live(self, info: Info, query: EQL, entity: JSON | None = UNSET) -> AsyncGenerator[JSON, None]:
-        return _live(info, "live", {"query": query, "entity": _given(entity)}, lambda: _eql(info, query, entity))
+        arguments = {"query": query, "entity": _given(entity)}
+        return _live(info.context, "live", arguments, lambda: _eql(info, query, entity))
 
     session = _live_form("session")
     sessions = _live_form("sessions")

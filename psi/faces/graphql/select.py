@@ -243,7 +243,10 @@ def _told(
     if value is None:
         if attribute.nullable:
             return None
-        raise GraphQLError(f"Cannot return null for non-nullable field {selection.type}.{chosen.field.name}.")
+        raise GraphQLError(
+            f"Cannot return null for non-nullable field {selection.type}.{chosen.field.name}.",
+            extensions={"code": "graphql/unfit-value"},
+        )
     below = chosen.below
     if below is None:
         try:

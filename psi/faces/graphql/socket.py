@@ -135,12 +135,12 @@ class Connection:
     async def _take(self, message: Mapping[str, Any]) -> None:
         match message.get("type"):
             case "connection_init":
-                self._init(message.get("payload"))
+                self._init(_payload(message) or {})
             case "ping":
-                payload = message.get("payload")
+                payload = _payload(message)
                 self._send({"type": "pong", **({"payload": payload} if payload is not None else {})})
             case "pong":
-                pass
+                _payload(message)
             case "subscribe":
                 await self._subscribe(message)
             case "complete":
@@ -150,13 +150,10 @@ class Connection:
             case other:
                 raise Closed(4400, f"Unknown message type {str(other)[:40]!r}")
 
-    def _init(self, payload: Any) -> None:
+    def _init(self, payload: Mapping[str, Any]) -> None:
         if self._initialised:
             raise Closed(4429, "Too many initialisation requests")
         self._initialised = True
-        if payload is not None and not isinstance(payload, Mapping):
-            raise Closed(4400, "The payload of connection_init must be an object")
-        payload = payload or {}
         token = _token(payload)
         try:
             if token is not None:
@@ -221,15 +218,20 @@ class Connection:
             else:
                 async with self._running:
                     await self._room.wait()
-                    self._next(stream, written(await self._operations.run(prepared, caller)).decode())
-                self._complete(stream)
+                    response = await self._operations.run(prepared, caller)
+                if "data" in response:
+                    self._next(stream, written(response).decode())
+                    self._complete(stream)
+                else:
+                    self._fail(stream, response["errors"])
         except Closed as closed:
             self._line.end(closed.code, closed.reason)
         except PsiError as error:
             self._fail(stream, [{"message": error.message, "extensions": {"code": error.code}}])
         except Exception:
             log.exception("a GraphQL operation failed")
-            self._fail(stream, [{"message": "something went wrong inside psi; its log says what"}])
+            told = "something went wrong inside psi; its log says what"
+            self._fail(stream, [{"message": told, "extensions": {"code": "psi/internal"}}])
 
     def _count(self, stream: _Stream) -> None:
         most = self._settings.max_subscriptions
@@ -359,6 +361,13 @@ def _message(text: str | None) -> Mapping[str, Any]:
     if not isinstance(found, Mapping):
         raise Closed(4400, "Messages are JSON objects")
     return found
+
+
+def _payload(message: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    payload = message.get("payload")
+    if payload is not None and not isinstance(payload, Mapping):
+        raise Closed(4400, f"The payload of {message['type']} must be an object")
+    return payload
 
 
 def _id(message: Mapping[str, Any]) -> str:

@@ -6,15 +6,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import isawaitable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from psi.core.errors import NotFound
+from psi.core.errors import NotFound, SessionNotFound
 from psi.core.turn import Turn
 from psi.engine import Event as Happened
 from psi.engine import Reader, RunEvent, Subscription
 from psi.faces.graphql.types import Ask
 
 __all__ = ["Events", "Live", "Source", "Told", "run_events", "session_events"]
+
+_ALL: Final = 1_000_000  # more than is ever remembered
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +62,23 @@ class Events:
 
 @dataclass(frozen=True, slots=True)
 class Live:
-    """An answer now, and again when something that was looked at has changed. Answering tells the reader."""
+    """An answer now, and again when something that was looked at has changed. Answering tells the reader.
+
+    ``is_last``: whether what is answered next can never change again.
+    """
 
     key: tuple[Any, ...]
     reader: Reader = field(repr=False)
     begin: Callable[[], None] = field(repr=False)  # called before each answer
     answer: Callable[[], Any] = field(repr=False)
+    is_last: Callable[[], bool] = field(repr=False)
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         with self.reader as reader:
             while True:
                 reader.begin()
                 self.begin()
+                is_last = self.is_last()
                 try:
                     answer = self.answer()
                     if isawaitable(answer):
@@ -79,10 +86,19 @@ class Live:
                 except Exception as error:  # noqa: BLE001 – told as the field's error; a later look may go well
                     answer = error
                 yield answer
+                if is_last:
+                    return
                 await reader.changed()
 
 
 Source = Events | Live
+
+
+class RunNotFound(NotFound):
+    code = "run/not-found"
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__("run not found", run_id=run_id)
 
 
 async def _listen(
@@ -94,6 +110,8 @@ async def _listen(
             if wanted(event):
                 yield Told(event.seq, told(event), subscription.missed - missed)
                 missed = subscription.missed
+            if event.type == "session-closed" and subscription.session is not None:
+                return  # nothing happens in it any more
 
 
 def session_events(
@@ -104,20 +122,55 @@ def session_events(
     told: Callable[[Happened], Any],
     wanted: Callable[[Happened], bool],
 ) -> Events:
-    """What happens in one session, or in all that the caller may see; with ``after``, what is remembered since."""
+    """What happens in one session until it is closed, or in all that the caller may see; with ``after``, what is
+    remembered since."""
     service, caller = ask.service, ask.caller
-    if session is not None:
-        service.find(session, caller)
+    if session is not None and service.session(session, caller) is None:
+        return _closed(ask, session, after, told, wanted)
 
     def backlog() -> Backlog:
         if after is None:
             return Backlog(since=service.seq)
-        with service.watch(session, caller, after=after, limit=1_000_000) as remembered:
+        with service.watch(session, caller, after=after, limit=_ALL) as remembered:
             found = [Told(event.seq, told(event)) for event in remembered.waiting() if wanted(event)]
+            if remembered.has_gap and not found:
+                found = [Told(service.seq, told(_gap(ask, session)))]
             # How much is missing is not known, only that something is.
             return Backlog(found, service.seq, 1 if remembered.has_gap else 0)
 
     return Events((name, session, caller.user), lambda: _listen(service.watch(session, caller), told, wanted), backlog)
+
+
+def _closed(
+    ask: Ask,
+    session: str,
+    after: int | None,
+    told: Callable[[Happened], Any],
+    wanted: Callable[[Happened], bool],
+) -> Events:
+    """What is remembered of a session that is no more: its last events, up to its end."""
+    if after is None:
+        raise SessionNotFound(session)
+    with ask.service.watch(None, ask.caller, after=after, limit=_ALL) as remembered:
+        found = [event for event in remembered.waiting() if event.session == session and wanted(event)]
+        # What is missing may have been of others; not if this is where the session begins.
+        missed = 1 if remembered.has_gap and found and found[0].type != "session-created" else 0
+    if not found:
+        raise SessionNotFound(session)
+    last = Backlog([Told(event.seq, told(event)) for event in found], found[-1].seq, missed)
+    return Events(("closed session", session, after, ask.caller.user), _nothing, lambda: last)
+
+
+class _Gap:
+    """In the place of what happened: that nobody remembers it."""
+
+    def summary(self) -> dict[str, Any]:
+        return {"missed": None}
+
+
+def _gap(ask: Ask, session: str | None) -> Happened:
+    """An event for who would otherwise hear of what was lost only when something else happens."""
+    return Happened(ask.service.seq, "gap", session, ask.service.clock.now().wall, _Gap())
 
 
 async def run_events(ask: Ask, run_id: str, after: int, told: Callable[[RunEvent], Any]) -> Events:
@@ -126,9 +179,9 @@ async def run_events(ask: Ask, run_id: str, after: int, told: Callable[[RunEvent
     # Held from here on: it may end before somebody listens, and then it is the one who still knows what it told.
     run = service.run(run_id, caller)
     if run is None:
-        turn = await ask.context.run(run_id)
+        turn = await ask.aside().context.run(run_id)
         if turn is None:
-            raise NotFound("run not found", run_id=run_id)
+            raise RunNotFound(run_id)
         return Events(("ended run", run_id, after), _nothing, lambda: _ended(turn, after, told))
 
     def backlog() -> Backlog:

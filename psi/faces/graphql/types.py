@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import new_class
 from typing import Any, Final, NewType, Optional
 
@@ -17,7 +17,6 @@ from graphql import GraphQLError
 from strawberry.schema.config import StrawberryConfig
 from strawberry.schema_directive import Location
 
-from psi.core.clock import read_instant
 from psi.core.commands import Caller
 from psi.edn import Keyword
 from psi.engine import Reader
@@ -25,6 +24,7 @@ from psi.eql import Property, Query
 from psi.errors import PsiError
 from psi.faces.graphql.names import FIELDS, Field, enum_name
 from psi.faces.graphql.pace import Pace
+from psi.faces.graphql.scalars import read_instant_text, read_json_literal, read_long, read_text
 from psi.faces.graphql.values import Unfit, converter, instant
 from psi.graph import ERRORS
 from psi.graph.attributes import DATA, FLAG, INSTANT, INTEGER, LONG, Enum, ListOf, Many, One, Scalar, Type
@@ -67,6 +67,10 @@ class Ask:
     pace: Pace
     reader: Reader | None = None  # of a live query: is told what was looked at
     max_entities: int | None = None
+
+    def aside(self) -> Ask:
+        """The same for those who look once: what they look at is not followed."""
+        return replace(self, context=self.service.context(self.caller), reader=None)
 
     async def query(self, query: Query, entity: Mapping[str, Any]) -> dict[Any, Any]:
         return await self.service.query(
@@ -162,25 +166,6 @@ def refused(error: PsiError) -> GraphQLError:
 # -- what strawberry is told
 
 
-def _read_instant(value: Any) -> Any:
-    found = read_instant(value) if isinstance(value, str) else None
-    if found is None:
-        raise ValueError("an Instant is an ISO-8601 instant in UTC, e.g. 2026-04-22T13:00:00Z")
-    return found
-
-
-def _read_long(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not -(2**63) <= value < 2**63:
-        raise ValueError("a Long is a 64-bit integer")
-    return value
-
-
-def _read_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ValueError('EQL is a string, e.g. "[:psi.system/version]"')
-    return value
-
-
 def _default(source: Any, name: str) -> Any:
     return source.field(name) if isinstance(source, Entity) else getattr(source, name)
 
@@ -192,19 +177,20 @@ CONFIG: Final = StrawberryConfig(
             name="Instant",
             description="An instant in UTC, as ISO-8601 text with a Z.",
             serialize=lambda value: value if isinstance(value, str) else instant(value),
-            parse_value=_read_instant,
+            parse_value=read_instant_text,
         ),
         JSON: strawberry.scalar(
             name="JSON",
             description="An open map, a list or any other value, as JSON has it.",
             serialize=as_json,
             parse_value=lambda value: value,
+            parse_literal=read_json_literal,
         ),
         Long: strawberry.scalar(
-            name="Long", description="A whole number of 64 bits.", serialize=int, parse_value=_read_long
+            name="Long", description="A whole number of 64 bits.", serialize=int, parse_value=read_long
         ),
         EQL: strawberry.scalar(
-            name="EQL", description="A query in EQL, as EDN text.", serialize=str, parse_value=_read_text
+            name="EQL", description="A query in EQL, as EDN text.", serialize=str, parse_value=read_text
         ),
     },
 )
@@ -235,10 +221,9 @@ ENUMS: Final = _enums()
 _SCALARS: Final[Mapping[Scalar, str]] = {INTEGER: "int", LONG: "Long", FLAG: "bool", INSTANT: "Instant", DATA: "JSON"}
 
 
-def _annotation(field: Field, identity: str | None) -> str:
-    attribute = field.attribute
-    written = "ID" if attribute.name == identity else _written(attribute.type, field)
-    return f"Optional[{written}]" if attribute.nullable else written
+def _annotation(field: Field) -> str:
+    written = "ID" if field.is_id else _written(field.attribute.type, field)
+    return f"Optional[{written}]" if field.attribute.nullable else written
 
 
 def _written(kind: Type, field: Field) -> str:
@@ -279,7 +264,7 @@ def _field(field: Field) -> Any:
 def _type(entity: Described) -> Any:
     fields = FIELDS[entity.name].values()
     body = {
-        "__annotations__": {field.name: _annotation(field, entity.identity) for field in fields},
+        "__annotations__": {field.name: _annotation(field) for field in fields},
         **{field.name: _field(field) for field in fields},
     }
     made: Any = strawberry.type(

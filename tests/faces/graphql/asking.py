@@ -69,7 +69,11 @@ class Asking:
             text, variable_values=dict(variables or {}), context_value=ask, operation_name=operation
         )
         if result.data is None and result.errors and all(each.path is None for each in result.errors):
-            return {"errors": errors(result.errors)}
+            # What is told of them is ours, but the sentences are stock's.
+            raw = [each.message for each in result.errors]
+            return {
+                "errors": [{**each, "message": said} for each, said in zip(errors(result.errors), raw, strict=True)]
+            }
         return told(result)
 
     async def subscribe(
@@ -80,6 +84,19 @@ class Asking:
         found = await self.operations.subscribe(prepared, caller)
         assert isinstance(found, Subscribed), found
         return found
+
+    async def refusal(
+        self, text: str, variables: Mapping[str, Any] | None = None, caller: Caller = NOBODY
+    ) -> dict[str, Any] | None:
+        """Why a subscription is none: the extensions of its error. None where it is one."""
+        prepared = self.operations.prepare(Asked(text, variables or {}))
+        assert isinstance(prepared, Prepared), prepared
+        found = await self.operations.subscribe(prepared, caller)
+        if isinstance(found, Subscribed):
+            return None
+        (error,) = errors(found)
+        extensions: dict[str, Any] = error["extensions"]
+        return extensions
 
     async def session(self, name: str = "First") -> str:
         made = await self.psi.tool({"action": "session", "op": "create", "name": name})

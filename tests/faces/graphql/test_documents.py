@@ -3,13 +3,15 @@ from __future__ import annotations
 import pytest
 from graphql import GraphQLError, get_introspection_query
 
-from psi.faces.graphql.documents import Document, Documents, Limited
+from psi.faces.graphql.documents import Document, Documents
+from psi.faces.graphql.limits import Limited
+from psi.faces.graphql.names import FIELDS
 from psi.faces.graphql.roots import SCHEMA
 from psi.settings import Settings
 from tests.faces.graphql.asking import asking
 
 
-def documents(depth: int = 20, cost: int = 20_000) -> Documents:
+def documents(depth: int = 20, cost: int = 50_000) -> Documents:
     return Documents(SCHEMA._schema, depth=depth, cost=cost)
 
 
@@ -52,12 +54,62 @@ def test_depth_counts_through_fragments() -> None:
 
 
 def test_lists_within_lists_cost_what_they_may_come_to() -> None:
-    flat = "{ sessions { sessionId phase } }"  # 1 + 10 × 2
+    flat = "{ schedules { scheduleId status } }"  # 1 + 10 × 2
     assert isinstance(documents(cost=21).get(flat), Document)
     assert refused(documents(cost=20).get(flat)) == "limit/cost: the query costs more than 20"
-    nested = "{ sessions { schedulerSchedules { status } } }"  # 1 + 10 × (1 + 10)
-    assert isinstance(documents(cost=111).get(nested), Document)
-    assert refused(documents(cost=110).get(nested)).startswith("limit/cost")
+    nested = "{ system { sessions { schedulerSchedules { status } } } }"  # 1 + 1 + 10 × (1 + 10)
+    assert isinstance(documents(cost=112).get(nested), Document)
+    assert refused(documents(cost=111).get(nested)).startswith("limit/cost")
+
+
+@pytest.mark.parametrize(
+    ("field", "entries"),
+    [
+        ("sessions(limit: 7) { phase }", 7),
+        ("sessions { phase }", 100),
+        ("sessions(limit: 1000) { phase }", 1_000),
+        ("sessions(limit: -5) { phase }", 1),
+        ("schedules { status }", 10),
+        ("runs { state }", 10),
+    ],
+)
+def test_a_list_is_taken_to_have_what_its_limit_says(field: str, entries: int) -> None:
+    text = f"{{ {field} }}"
+    assert isinstance(documents(cost=1 + entries).get(text), Document)
+    assert refused(documents(cost=entries).get(text)).startswith("limit/cost")
+
+
+@pytest.mark.parametrize(
+    ("declared", "given", "entries"),
+    [
+        ("$n: Int!", {"n": 50}, 50),
+        ("$n: Int! = 30", {}, 30),
+        ("$n: Int! = 30", {"n": 40}, 40),
+        ("$n: Int = 30", {"n": 40}, 40),
+        ("$n: Int!", {"n": -40}, 1),
+    ],
+)
+async def test_a_limit_in_a_variable_counts_as_what_it_is(declared: str, given: dict[str, int], entries: int) -> None:
+    text = f"query({declared}) {{ ...F }} fragment F on Query {{ sessions(limit: $n) {{ phase }} }}"
+    async with asking(Settings(query_cost=1 + entries)) as enough, asking(Settings(query_cost=entries)) as too_few:
+        for _ in range(2):
+            codes = [each["extensions"]["code"] for each in (await enough(text, given)).get("errors", ())]
+            assert codes in ([], ["graphql/invalid-limit"])
+            assert await too_few(text, given) == {
+                "errors": [
+                    {
+                        "message": f"the query costs more than {entries}",
+                        "extensions": {"code": "limit/cost", "limit": entries},
+                    }
+                ]
+            }
+
+
+async def test_every_value_of_the_largest_page_may_be_asked_for() -> None:
+    values = " ".join(each.name for each in FIELDS["Session"].values() if each.leads_to is None)
+    async with asking() as ask:
+        await ask.session()
+        assert len((await ask.data(f"{{ sessions(limit: 1000) {{ __typename {values} }} }}"))["sessions"]) == 1
 
 
 def test_aliases_are_counted_each() -> None:
@@ -76,6 +128,16 @@ def test_fragments_that_lead_to_each_other_in_every_order_are_stopped() -> None:
     spreads = " ".join(f"...{name}" for name in names)
     text = f"{{ sessions {{ {spreads} }} }} " + " ".join(f"fragment {n} on Session {{ {spreads} }}" for n in names)
     assert refused(documents().get(text)).startswith("limit/cost")
+
+
+def test_a_document_has_so_many_fragments_and_no_more() -> None:
+    def several(count: int) -> str:
+        names = [f"F{place}" for place in range(count)]
+        spreads = " ".join(f"...{name}" for name in names)
+        return f"{{ {spreads} }} " + " ".join(f"fragment {name} on Query {{ k{name}: __typename }}" for name in names)
+
+    assert isinstance(documents().get(several(100)), Document)
+    assert refused(documents().get(several(301))) == "limit/fragments: the document has more than 300 fragments"
 
 
 def test_a_fragment_within_itself_is_said_to_be_so() -> None:

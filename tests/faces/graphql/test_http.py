@@ -12,6 +12,7 @@ from tests.faces.serving import serving
 VERSION = "{ system { __typename } }"
 ANSWER = {"data": {"system": {"__typename": "System"}}}
 NEWER = "application/graphql-response+json"
+WIDE = " ".join(f"a{place}: kind" for place in range(1_900))
 
 
 async def test_a_query_is_answered_by_post_and_by_get() -> None:
@@ -51,7 +52,7 @@ async def test_the_header_names_the_invoking_session() -> None:
         assert made.json()["data"]["createSchedule"]["schedule"] == {"originSessionId": session}
 
 
-@pytest.mark.parametrize("query", ["{ nope }", "{", "query($a: Int!) { sessions(limit: $a) { phase } }"])
+@pytest.mark.parametrize("query", ["{ nope }", "{", "", " ", "query($a: Int!) { sessions(limit: $a) { phase } }"])
 async def test_what_is_wrong_with_a_document_has_the_status_its_client_expects(query: str) -> None:
     async with serving() as served:
         older = await served.post("/graphql", {"query": query})
@@ -100,6 +101,7 @@ async def test_a_mutation_needs_post() -> None:
         (Settings(query_depth=2), "{ sessions { runs { id } } }", "limit/depth"),
         (Settings(query_cost=5), "{ sessions { phase } }", "limit/cost"),
         (Settings(max_entities=1), "{ sessions { phase } }", "graph/limit-exceeded"),
+        (Settings(), f"{{ __schema {{ types {{ {WIDE} }} }} }}", "limit/cost"),
     ],
 )
 async def test_more_than_may_be_asked_is_told_with_422(settings: Settings, query: str, code: str) -> None:
@@ -124,6 +126,15 @@ async def test_an_answer_that_is_larger_than_what_there_is_is_refused() -> None:
         answer = await served.post("/graphql", {"query": text, "variables": {"id": session}})
         assert answer.status == 422
         assert answer.json()["errors"][0]["extensions"]["code"] == "http/answer-too-large"
+
+
+async def test_what_costs_too_much_for_its_variables_is_told_with_422() -> None:
+    async with serving(Settings(query_cost=50)) as served:
+        text = "query($n: Int!) { sessions(limit: $n) { phase } }"
+        for limit, status in ((10, 200), (100, 422)):
+            for accept in ("application/json", NEWER):
+                request = {"query": text, "variables": {"n": limit}}
+                assert (await served.post("/graphql", request, accept=accept)).status == status
 
 
 @pytest.mark.parametrize(

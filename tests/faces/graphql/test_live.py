@@ -5,10 +5,14 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
+
 from psi.core.commands import Caller
 from psi.engine.clock import settle
 from psi.faces.graphql.channels import Channels, Follower
 from psi.faces.graphql.operations import Subscribed
+from psi.faces.graphql.sources import Events
+from psi.store import MemoryStore
 from tests.faces.graphql.asking import Asking, asking
 
 
@@ -174,15 +178,115 @@ async def test_a_session_that_is_not_there_yet_is_seen_when_it_comes() -> None:
         assert taken(follower)[-1] == {"sessions": [{"sessionName": "Too late"}]}
 
 
-async def test_a_live_query_whose_subject_goes_says_so_and_goes_on() -> None:
+@pytest.mark.parametrize("name", ["schedules", "runs"])
+async def test_a_live_query_about_a_session_that_is_closed_says_so_and_ends(name: str) -> None:
     async with following() as here:
         session = await here.ask.session()
-        follower = await here.follow(SCHEDULES, {"s": session})
+        follower = await here.follow(
+            f"subscription($s: ID!) {{ {name}(sessionId: $s) {{ __typename }} }}", {"s": session}
+        )
         await here.ask.psi.tool({"action": "session", "op": "close"}, session)
         await here.pass_time()
         texts = [follower.take()[0] for _ in range(len(follower))]
         assert json.loads(texts[-1])["errors"][0]["extensions"]["code"] == "session/not-found"
-        assert not follower.done
+        assert follower.done
+
+
+async def test_a_live_query_for_a_session_that_is_closed_is_null_at_its_end() -> None:
+    async with following() as here:
+        session = await here.ask.session()
+        follower = await here.follow("subscription($s: ID!) { session(id: $s) { sessionName } }", {"s": session})
+        await here.ask.psi.tool({"action": "session", "op": "close"}, session)
+        await here.pass_time()
+        assert taken(follower) == [{"session": {"sessionName": "First"}}, {"session": None}]
+        assert follower.done
+        assert len(here.ask.psi._engine.interest) == 0
+
+
+@pytest.mark.parametrize("name", ["eql", "live"])
+async def test_a_live_query_in_eql_ends_with_the_session_that_it_starts_from(name: str) -> None:
+    async with following() as here:
+        session, other = await here.ask.session(), await here.ask.session()
+        text = f'subscription($e: JSON) {{ {name}(query: "[:psi.system/version]", entity: $e) }}'
+        by_entity = await here.follow(text, {"e": f'{{:psi.agent-session/session-id "{session}"}}'})
+        by_caller = await here.follow(text, caller=Caller(session))
+        others = await here.follow(text, caller=Caller(other))
+        await here.ask.psi.tool({"action": "session", "op": "close"}, session)
+        await here.pass_time()
+        assert (by_entity.done, by_caller.done, others.done) == (True, True, False)
+
+
+async def test_the_events_of_a_session_end_with_it() -> None:
+    async with following() as here:
+        session = await here.ask.session()
+        events, changes = await here.follow(EVENTS, {"s": session}), await here.follow(CHANGED, {"s": session})
+        everything = await here.follow(EVENTS)
+        await here.ask.schedule(session, delay_ms=60_000)
+        await here.ask.psi.tool({"action": "session", "op": "close"}, session)
+        await here.pass_time()
+        assert taken(events)[-1]["sessionEvents"]["type"] == "session-closed"
+        assert [each["scheduleChanged"]["status"] for each in taken(changes)] == ["PENDING", "CANCELLED"]
+        assert (events.done, changes.done, everything.done) == (True, True, False)
+
+
+async def test_the_last_events_of_a_session_are_told_when_it_is_closed_already() -> None:
+    async with following() as here:
+        session, other = await here.ask.session(), await here.ask.session()
+        watching = await here.follow(EVENTS, {"s": session})
+        await here.ask.schedule(session, delay_ms=60_000)
+        await here.pass_time(0)
+        last = taken(watching)[-1]["sessionEvents"]["seq"]
+        await here.ask.psi.tool({"action": "session", "op": "close"}, session)
+        await here.ask.schedule(other, delay_ms=60_000)
+        await here.pass_time(0)
+        back = await here.follow(EVENTS, {"s": session, "after": last})
+        told = [json.loads(await back.payload(each.value))["data"]["sessionEvents"] for each in back.backlog]
+        assert told == [each["sessionEvents"] for each in taken(watching)]
+        assert told[-1]["type"] == "session-closed"
+        assert (back.missed, back.done) == (0, True)
+
+
+@pytest.mark.parametrize("caller", [Caller(), Caller(user="local"), Caller(user="alice")])
+async def test_who_may_not_see_a_session_is_told_nothing_of_its_end(caller: Caller) -> None:
+    async with following() as here:
+        session = await here.ask.session()
+        await here.ask.psi.tool({"action": "session", "op": "close"}, session)
+        found = await here.ask.refusal(EVENTS, {"s": session, "after": 0}, caller)
+        assert (found is None) is (caller.user != "alice")
+        assert (found or {}).get("code", "session/not-found") == "session/not-found"
+        newest = here.ask.psi.service.seq
+        for after in (None, newest):  # nothing is left to tell
+            refused = await here.ask.refusal(EVENTS, {"s": session, "after": after}, caller)
+            assert refused is not None
+            assert refused["code"] == "session/not-found"
+
+
+NEVER = {
+    "EQL that is none": ('live(query: "[:a")', "edn/read"),
+    "EQL that changes something": ('live(query: "[(psi.agent-session/create {})]")', "graphql/eql-mutation"),
+    "the same under its other name": ('eql(query: "[(psi.agent-session/create {})]")', "graphql/eql-mutation"),
+    "an entity that is no map": ('live(query: "[:a]", entity: [1])', "psi-tool/invalid-map"),
+    "an entity that cannot be read": ('live(query: "[:a]", entity: "{:a")', "psi-tool/invalid-map"),
+    "a query that is too large": (
+        f'live(query: "[{" ".join(f":a/b{place}" for place in range(5_001))}]")',
+        "graph/limit-exceeded",
+    ),
+    "a page of nothing": ("sessions(limit: 0) { phase }", "graphql/invalid-limit"),
+    "a page behind what is none": ('sessions(after: "ses-none") { phase }', "graphql/invalid-cursor"),
+    "schedules of nobody": ('schedules(sessionId: "ses-none") { status }', "session/not-found"),
+    "runs of nobody": ('runs(sessionId: "ses-none") { state }', "session/not-found"),
+    "a run of nobody": ('runEvents(runId: "run-none") { seq }', "run/not-found"),
+}
+
+
+@pytest.mark.parametrize("name", NEVER)
+async def test_what_can_never_be_answered_is_refused_when_it_is_subscribed_to(name: str) -> None:
+    text, code = NEVER[name]
+    async with following() as here:
+        refused = await here.ask.refusal(f"subscription {{ {text} }}")
+        assert refused is not None
+        assert refused["code"] == code
+        assert len(here.ask.psi._engine.interest) == 0
 
 
 async def test_equal_subscriptions_share_one_execution() -> None:
@@ -284,6 +388,48 @@ async def test_who_comes_back_gets_what_was_missed_and_nothing_twice() -> None:
         assert len(live) == 1
 
 
+async def test_a_gap_that_no_event_can_carry_is_an_event_itself() -> None:
+    store = MemoryStore()
+    async with asking(store=store) as before:
+        session = await before.session()
+        last = before.psi.service.seq
+    async with asking(store=store) as after:
+        newest = after.psi.service.seq
+        text = EVENTS.replace("seq type", "seq type sessionId at data")
+        for named in (session, None):
+            back = await after.subscribe(text, {"s": named, "after": last})
+            assert isinstance(back.source, Events)
+            found = back.source.backlog()
+            (gap,) = found.told
+            assert (gap.seq, found.since, found.missed) == (newest, newest, 1)
+            assert json.loads(await back.payload(gap.value))["data"]["sessionEvents"] == {
+                "seq": newest,
+                "type": "gap",
+                "sessionId": named,
+                "at": "2026-01-01T00:00:00Z",
+                "data": {"missed": None},
+            }
+            again = await after.subscribe(text, {"s": named, "after": newest})
+            assert isinstance(again.source, Events)
+            assert again.source.backlog() == ([], newest, 0)
+
+
+async def test_what_only_happens_is_not_looked_at_again() -> None:
+    async with following() as here:
+        session = await here.ask.session()
+        text = "subscription { scheduleChanged { status originSession { phase runs { state } } } }"
+        follower = await here.follow(text)
+        begun = await here.ask.psi.tool({"action": "session", "op": "submit", "message": "/say hi"}, session)
+        await here.ask.schedule(session)
+        await here.pass_time(10)
+        ended = await here.follow(
+            "subscription($r: ID!) { runEvents(runId: $r) { seq } }", {"r": begun["psi-tool/session"]["run-id"]}
+        )
+        assert len(taken(follower)) > 1
+        assert ended.done
+        assert len(here.ask.psi._engine.interest) == 0
+
+
 async def test_who_comes_back_too_late_is_told_of_the_gap() -> None:
     async with following() as here:
         session = await here.ask.session()
@@ -334,3 +480,14 @@ async def test_a_run_that_ends_before_anybody_listens_is_still_told_whole() -> N
         await here.pass_time(6)
         follower = here.channels.follow(subscribed, 100, lambda: None)
         assert [each.seq for each in follower.backlog] == [1, 2, 3]
+
+
+async def test_each_event_of_a_subscription_is_counted_by_itself() -> None:
+    async with following() as here:
+        session = await here.ask.session()
+        wide = " ".join(f"a{place}: seq" for place in range(1_900))
+        follower = await here.follow(f"subscription {{ sessionEvents {{ {wide} }} }}")
+        for _ in range(20):
+            await here.ask.schedule(session, delay_ms=60_000)
+        await here.pass_time(0)
+        assert len(taken(follower)) == 20

@@ -118,3 +118,25 @@ def test_the_schema_speaks_of_everything() -> None:
     text = sdl()
     for name in ("createSchedule", "cancelSchedule", "submitPrompt", "stopRun", "validateSessionConfig", "live"):
         assert re.search(rf"^  {name}\(", text, re.MULTILINE), name
+
+
+def test_ids_are_ids_wherever_they_stand() -> None:
+    found = {f"{kind}.{field.name}" for kind, fields in FIELDS.items() for field in fields.values() if field.is_id}
+    assert {
+        "Schedule.scheduleId",
+        "Schedule.originSessionId",
+        "Schedule.createdSessionId",
+        "BackgroundJob.sessionId",
+        "BackgroundJob.schedulerScheduleId",
+        "Session.parentSessionId",
+        "Session.scheduledFromScheduleId",
+        "Session.activeRunId",
+        "Run.id",
+        "Run.sessionId",
+        "SessionInfo.agentSessionSessionId",
+    } <= found
+    assert not [each for each in found if not each.lower().endswith("id")]
+    for each in found:
+        kind, _, name = each.partition(".")
+        shown = str(SCHEMA._schema.type_map[kind].fields[name].type)  # type: ignore[attr-defined]
+        assert shown.removesuffix("!") == "ID", each

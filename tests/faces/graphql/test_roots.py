@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from psi.core.commands import Caller
 from tests.faces.graphql.asking import Asking, asking
 
 CREATE = """
-mutation($s: ID, $kind: ScheduleKind!, $message: String!, $delay: Int, $at: String, $label: String, $config: JSON) {
+mutation($s: ID, $kind: ScheduleKind!, $message: String!, $delay: Long, $at: String, $label: String, $config: JSON) {
     createSchedule(
         sessionId: $s, kind: $kind, message: $message, delayMs: $delay, at: $at, label: $label, sessionConfig: $config
     ) {
@@ -45,6 +46,8 @@ async def test_a_schedule_is_created_and_shown() -> None:
     [
         ({"delay": 5}, "delayMs", "scheduler/delay-too-short"),
         ({"delay": 86_400_001}, "delayMs", "scheduler/delay-too-long"),
+        ({"delay": 3_000_000_000}, "delayMs", "scheduler/delay-too-long"),
+        ({"delay": 5_000, "s": "ses-none"}, "sessionId", "session/not-found"),
         ({"at": "tomorrow"}, "at", "scheduler/invalid-instant"),
         ({"at": "2026-01-01T00:00:00.500Z"}, "at", "scheduler/delay-too-short"),
         ({"delay": 5_000, "at": "2026-01-01T00:00:09Z"}, "at", "scheduler/two-times"),
@@ -57,7 +60,7 @@ async def test_a_schedule_is_created_and_shown() -> None:
 async def test_a_refusal_names_the_argument_and_changes_nothing(given: dict[str, Any], path: str, code: str) -> None:
     async with asking() as ask:
         session = await ask.session()
-        made = await create(ask, s=session, **given)
+        made = await create(ask, **{"s": session, **given})
         assert made["schedule"] is None
         assert [(each["path"], each["code"]) for each in made["problems"]] == [(path, code)]
         assert (await ask.data("{ schedules { scheduleId } }")) == {"schedules": []}
@@ -172,3 +175,39 @@ async def test_a_user_sees_their_own_and_nothing_else() -> None:
         text = "query($id: ID!) { session(id: $id) { phase } }"
         assert (await ask.data(text, {"id": session["sessionId"]}, theirs)) == {"session": None}
         assert (await ask.data(text, {"id": session["sessionId"]}, mine)) == {"session": {"phase": "IDLE"}}
+
+
+@pytest.mark.parametrize("form", [dict, "{:psi.agent-session/session-id %s}"])
+async def test_an_entity_may_be_a_map_or_edn_text_of_one(form: Any) -> None:
+    async with asking() as ask:
+        session = await ask.session()
+        key = "psi.agent-session/session-id"
+        entity = {f":{key}": session} if form is dict else form % json.dumps(session)
+        text = 'query($e: JSON) { eql(query: "[:psi.agent-session/session-name]", entity: $e) }'
+        assert await ask.data(text, {"e": entity}) == {"eql": {"psi.agent-session/session-name": "First"}}
+
+
+@pytest.mark.parametrize("entity", ["{:a", "[:a]", 5, [1], True])
+async def test_an_entity_that_is_no_map_is_refused(entity: Any) -> None:
+    async with asking() as ask:
+        response = await ask('query($e: JSON) { eql(query: "[:a]", entity: $e) }', {"e": entity})
+        assert response["errors"][0]["extensions"]["code"] == "psi-tool/invalid-map"
+        assert "`entity` must be a map or EDN text of one" in response["errors"][0]["message"]
+
+
+@pytest.mark.parametrize(
+    ("mutation", "path", "code"),
+    [
+        ('closeSession(sessionId: "ses-none")', "sessionId", "session/not-found"),
+        ('stopRun(sessionId: "ses-none")', "sessionId", "session/not-found"),
+        ('submitPrompt(sessionId: "ses-none", message: "x")', "sessionId", "session/not-found"),
+        ('cancelSchedule(sessionId: "ses-none", scheduleId: "x")', "sessionId", "session/not-found"),
+        ('cancelSchedule(sessionId: $s, scheduleId: "sch-none")', "scheduleId", "scheduler/not-found"),
+    ],
+)
+async def test_what_is_not_found_is_told_by_the_argument_that_names_it(mutation: str, path: str, code: str) -> None:
+    async with asking() as ask:
+        session = await ask.session()
+        declared = "($s: ID)" if "$s" in mutation else ""
+        made = await ask.data(f"mutation{declared} {{ it: {mutation} {{ problems {{ path code }} }} }}", {"s": session})
+        assert made == {"it": {"problems": [{"path": path, "code": code}]}}

@@ -88,6 +88,9 @@ SUBSCRIBE = {"id": "1", "type": "subscribe", "payload": {"query": "subscription 
         (['{"type": "ping", "payload": {"x": NaN}}'], 4400),
         (['{"type": "ping", "payload": {"x": "\\ud800"}}'], 4400),
         ([{"type": "connection_init", "payload": 5}], 4400),
+        ([{"type": "connection_init", "payload": []}], 4400),
+        ([{"type": "ping", "payload": "x"}], 4400),
+        ([{"type": "pong", "payload": 0}], 4400),
         ([INIT, {"type": "subscribe", "payload": {"query": "{ system { version } }"}}], 4400),
         ([INIT, {"id": "1", "type": "subscribe"}], 4400),
         ([INIT, {"id": "1", "type": "subscribe", "payload": {"query": 5}}], 4400),
@@ -163,6 +166,10 @@ async def test_queries_and_mutations_are_answered_once() -> None:
         ("subscription($a: Int!) { sessions(limit: $a) { phase } }", "$a"),
         ("subscription { a: sessionEvents { seq } b: sessionEvents { seq } }", "only one"),
         ('subscription { live(query: "[") }', "expected ]"),
+        ("", "Syntax Error"),
+        (" \n", "Syntax Error"),
+        ("query A { system { version } } query B { system { version } }", "Must provide operation name"),
+        ("query($a: Int!) { sessions(limit: $a) { phase } }", "$a"),
     ],
 )
 async def test_what_cannot_be_subscribed_to_is_an_error_of_that_operation(query: str, message: str) -> None:
@@ -170,12 +177,31 @@ async def test_what_cannot_be_subscribed_to_is_an_error_of_that_operation(query:
         await talking.begin()
         await talking.subscribe(query)
         answer = await talking.receive()
-        found = answer["payload"] if answer["type"] == "error" else answer["payload"]["errors"]
-        assert message.lower() in found[0]["message"].lower()
+        assert answer["type"] == "error"
+        assert message.lower() in answer["payload"][0]["message"].lower()
         await talking.subscribe("{ system { version } }", "still open")
         while (answer := await talking.receive())["id"] != "still open":
             pass
         assert answer["type"] == "next"
+
+
+async def test_what_went_wrong_while_executing_stands_beside_the_data() -> None:
+    async with serving() as served, client(served) as talking:
+        await talking.begin()
+        await talking.subscribe("{ sessions(limit: 0) { phase } }")
+        answer = await talking.receive()
+        assert answer["type"] == "next"
+        assert answer["payload"]["data"] is None
+        assert await talking.receive() == {"id": "1", "type": "complete"}
+
+
+async def test_an_operation_that_is_not_in_its_document_is_an_error() -> None:
+    async with serving() as served, client(served) as talking:
+        await talking.begin()
+        payload = {"query": "query A { system { version } }", "operationName": "C"}
+        await talking.send({"id": "1", "type": "subscribe", "payload": payload})
+        answer = await talking.receive()
+        assert (answer["type"], answer["payload"][0]["message"]) == ("error", "Unknown operation named 'C'.")
 
 
 async def test_events_arrive_until_the_client_has_enough() -> None:
