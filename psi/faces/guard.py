@@ -56,6 +56,10 @@ _MESSAGES: Final = re.compile(r"/sessions/[^/]+/messages")
 _UPLOADS: Final = re.compile(r"/uploads")
 _AROUND_FILES: Final = 1 << 20
 
+# What takes less: there everybody may send something to be read, and all that is to be read is a token.
+_LOGIN: Final = re.compile(r"/login")
+_LARGEST_LOGIN: Final = 8 << 10  # bytes
+
 # Asked by whatever decides whether this process lives on: never refused for want of room, nor for asking often.
 _PROBES: Final = frozenset({"/healthz", "/readyz"})
 
@@ -119,10 +123,9 @@ class BodyTooLarge(HttpRefused):
     status = 413
     code = "http/too-large"
 
-    def __init__(self, limit: int, setting: str = "max_body") -> None:
-        super().__init__(
-            f"the body is larger than {limit} bytes, which is the setting {setting}", limit=limit, setting=setting
-        )
+    def __init__(self, limit: int, setting: str | None = "max_body") -> None:
+        why = "and this is not for more" if setting is None else f"which is the setting {setting}"
+        super().__init__(f"the body is larger than {limit} bytes, {why}", limit=limit, setting=setting)
 
 
 class BodyTimeout(HttpRefused):
@@ -144,7 +147,7 @@ class _Bound(NamedTuple):
     """
 
     limit: int
-    setting: str
+    setting: str | None
     more: int = 0
     whole: bool = False
 
@@ -192,9 +195,11 @@ class Guard:
         self._now = now
         self._body = _Bound(settings.max_body, "max_body", whole=True)
         self._body_timeout = settings.body_timeout
-        self._larger = (
+        login = _Bound(_LARGEST_LOGIN, None, whole=True) if settings.max_body > _LARGEST_LOGIN else self._body
+        self._bounds = (
             (_MESSAGES, _Bound(settings.max_message, "max_message")),
             (_UPLOADS, _Bound(settings.max_upload, "max_upload", _AROUND_FILES)),
+            (_LOGIN, login),
         )
         self._max_connections = settings.max_connections
         self._origins = frozenset(settings.allowed_origins)
@@ -308,9 +313,9 @@ class Guard:
             raise Forbidden(f"this needs a token with the scope {needed}", code="auth/missing-scope", scope=needed)
 
     def _bound(self, scope: Scope) -> _Bound:
-        """How large a body may be: there are two places that take more than the others."""
+        """How large a body may be: there are two places that take more than the others, and one that takes less."""
         if scope["method"] == "POST":
-            for pattern, bound in self._larger:
+            for pattern, bound in self._bounds:
                 if pattern.fullmatch(scope["path"]):
                     return bound
         return self._body

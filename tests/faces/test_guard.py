@@ -270,6 +270,18 @@ async def test_a_body_at_the_limit_is_read_and_one_beyond_it_is_not() -> None:
     assert app.called == 1
 
 
+async def test_a_login_is_no_place_for_much_as_everybody_may_send_one() -> None:
+    guard = guarded(max_body=1 << 20)
+    assert (await visit(guard, "POST", "/login", body=b"x" * 8_192)).status == 200
+    answer = await visit(guard, "POST", "/login", body=b"x" * 8_193)
+    assert (answer.status, answer.code) == (413, "http/too-large")
+    assert json.loads(answer.body)["error"]["message"] == (
+        "the body is larger than 8192 bytes, and this is not for more"
+    )
+    small = await visit(guarded(max_body=100), "POST", "/login", body=b"x" * 101)
+    assert "the setting max_body" in json.loads(small.body)["error"]["message"]
+
+
 @pytest.mark.parametrize("length", ["9" * 500, "00000000000000000000101"])
 async def test_a_length_however_it_is_written_is_a_length(length: str) -> None:
     answer = await visit(guarded(max_body=100), "POST", headers={"content-length": length})
