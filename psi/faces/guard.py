@@ -37,10 +37,12 @@ __all__ = [
     "PUBLIC",
     "BodyTimeout",
     "BodyTooLarge",
+    "Encoded",
     "Guard",
     "HostNotAllowed",
     "OriginNotAllowed",
     "Overloaded",
+    "SeveralTypes",
     "TooManyRequests",
 ]
 
@@ -116,6 +118,27 @@ class OriginNotAllowed(HttpRefused):
         super().__init__(
             f"web pages of {said} may not use this service; those that may are in the setting allowed_origins",
             origin=origin,
+        )
+
+
+class SeveralTypes(HttpRefused):
+    code = "http/several-content-types"
+
+    def __init__(self, given: int) -> None:
+        super().__init__(f"the header Content-Type is there {given} times; a body is of one type", given=given)
+
+
+class Encoded(HttpRefused):
+    """The body would have to be unpacked first, to a size that nobody can tell beforehand."""
+
+    status = 415
+    code = "http/unsupported-encoding"
+    headers: ClassVar[Mapping[str, str]] = {"Accept-Encoding": "identity"}
+
+    def __init__(self, given: str) -> None:
+        super().__init__(
+            f"Content-Encoding {given[:100]!r} is not unpacked here; send the body as it is, without that header",
+            accepted=["identity"],
         )
 
 
@@ -251,6 +274,8 @@ class Guard:
             if scope["type"] == "http":
                 self._check_scope(scope["path"], visit.identity, unknown)
                 self._check_length(scope, headers)
+                _check_body(headers)
+                _join_accept(scope, headers)
             else:
                 session_of(headers)  # by the time its face looks, a socket is open and no status can be told
         except (HttpRefused, Forbidden) as refused:
@@ -325,6 +350,24 @@ class Guard:
         bound = self._bound(scope)
         if length.isascii() and length.isdigit() and int(length.lstrip("0")[:20] or 0) > bound.bytes:
             raise bound.exceeded()
+
+
+def _check_body(headers: Headers) -> None:
+    """Whether a body can be taken for what its headers say."""
+    types = headers.getlist("content-type")
+    if len(types) > 1:
+        raise SeveralTypes(len(types))
+    encoding = ", ".join(headers.getlist("content-encoding"))
+    if encoding and any(each.strip().lower() not in ("", "identity") for each in encoding.split(",")):
+        raise Encoded(encoding)
+
+
+def _join_accept(scope: Scope, headers: Headers) -> None:
+    """Several lines of a list are one list (RFC 9110, 5.3). Whoever looks behind us sees the first line only."""
+    given = headers.getlist("accept")
+    if len(given) > 1:
+        others = [(name, value) for name, value in headers.raw if name != b"accept"]
+        scope["headers"] = [*others, (b"accept", ", ".join(given).encode("latin-1"))]
 
 
 def _own_origin(scope: Scope, headers: Headers) -> str | None:
