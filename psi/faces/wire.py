@@ -131,8 +131,8 @@ class NotAcceptable(HttpRefused):
     status = 406
     code = "http/not-acceptable"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, available=[form.value for form in Form])
+    def __init__(self, message: str, available: Iterable[str] | None = None) -> None:
+        super().__init__(message, available=list(available or (form.value for form in Form)))
 
 
 class SeveralSessions(HttpRefused):
@@ -396,7 +396,7 @@ def liking(accept: str, wanted: str) -> float:
     found = (-1, 0.0)
     for each in accept.split(","):
         media, _, parameters = each.partition(";")
-        ranges = {wanted: 2, "application/*": 1, "*/*": 0, "*": 0}
+        ranges = {wanted: 2, f"{wanted.partition('/')[0]}/*": 1, "*/*": 0, "*": 0}
         specific = ranges.get(media.strip().lower())
         if specific is not None:
             found = max(found, (specific, _weight(parameters)))
