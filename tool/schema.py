@@ -162,8 +162,8 @@ _ERROR: Final = (
 def _envelope() -> Iterator[str]:
     yield (
         "Every request is answered by an envelope; nothing is raised. A call that failed has changed nothing. Only a "
-        "query may fail after a mutation in it was carried out; then the message says so, and `done` in `data` has what "
-        "came of it."
+        "query may fail after a mutation in it was carried out; then the message says so, and `done` in `data` has "
+        "what came of it."
     )
     yield ""
     yield from _table(("key", "what"), _ENVELOPE)

@@ -21,6 +21,7 @@ from psi.core.commands import Caller
 from psi.core.errors import Conflict, Forbidden, NotFound, RuntimeClosed
 from psi.core.identity import Identity
 from psi.edn import ReadError, WriteError, dumps, loads
+from psi.edn.alike import MOST_ALIKE, Alike, can_be_alike
 from psi.errors import Failed, PsiError, Refused
 from psi.graph import (
     AttributeUnreachable,
@@ -73,6 +74,7 @@ _SMALL: Final = frozenset((int, float, bool, type(None)))
 _SHORT: Final = 32  # characters
 
 _FORM: Final = "psi.form"
+_SAFE_DIGITS: Final = 18  # an integer of so many has a hash of its own
 _LONG: Final = 1 << 20  # bytes of a body from which on reading it is left to a thread
 
 _T = TypeVar("_T")
@@ -129,8 +131,8 @@ class NotAcceptable(HttpRefused):
     status = 406
     code = "http/not-acceptable"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, available=[form.value for form in Form])
+    def __init__(self, message: str, available: Iterable[str] | None = None) -> None:
+        super().__init__(message, available=list(available or (form.value for form in Form)))
 
 
 class SeveralSessions(HttpRefused):
@@ -294,7 +296,9 @@ def read_json(text: str, what: str = "the body") -> Any:
     """JSON as its standard has it: no NaN, no key twice, no half characters, nothing after the value."""
     try:
         orjson.loads(text)
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
+        value = json.loads(
+            text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_integers()
+        )
     except _Twice as twice:
         raise Unreadable(f"{what} is not JSON that can be taken at its word: {twice}") from None
     except (ValueError, RecursionError) as wrong:
@@ -332,6 +336,22 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"the number {text[:40]} is out of range")
     return value
+
+
+def _integers() -> Callable[[str], int]:
+    """What reads the integers of one text."""
+    alike = Alike()
+
+    def read(text: str) -> int:
+        value = int(text)
+        if len(text) > _SAFE_DIGITS and can_be_alike(value) and alike.meet(value):
+            raise ValueError(
+                f"it has more than {MOST_ALIKE} integers with one hash; those that are a multiple of "
+                "2305843009213693951 apart share one, and whatever is keyed by them is slow"
+            )
+        return value
+
+    return read
 
 
 def _is_deep(value: Any) -> bool:
@@ -377,7 +397,7 @@ def liking(accept: str, wanted: str) -> float:
     found = (-1, 0.0)
     for each in accept.split(","):
         media, _, parameters = each.partition(";")
-        ranges = {wanted: 2, "application/*": 1, "*/*": 0, "*": 0}
+        ranges = {wanted: 2, f"{wanted.partition('/')[0]}/*": 1, "*/*": 0, "*": 0}
         specific = ranges.get(media.strip().lower())
         if specific is not None:
             found = max(found, (specific, _weight(parameters)))

@@ -191,6 +191,16 @@ BAD = {
     "half a character": (b'["\\ud800"]', Form.JSON, "surrogate"),
     "a control character in a string": (b'["\x01"]', Form.JSON, "cannot be read as JSON"),
     "more digits than anybody needs": (b"1" * 5_000, Form.JSON, "cannot be read as JSON"),
+    "JSON integers that all have one hash": (
+        json.dumps([(2**61 - 1) * n for n in range(1, 102)]).encode(),
+        Form.JSON,
+        "it has more than 100 integers with one hash",
+    ),
+    "EDN integers that all have one hash": (
+        " ".join(["[", *(str((2**61 - 1) * n) for n in range(1, 102)), "]"]).encode(),
+        Form.EDN,
+        "at most 100 numbers with one hash",
+    ),
     "JSON too deep": (b"[" * 200 + b"]" * 200, Form.JSON, f"deeper than {DEEPEST} levels"),
     "JSON far too deep": (b'{"a":' * 100_000, Form.JSON, "cannot be read as JSON"),
     "EDN too deep": (b"[" * 200 + b"]" * 200, Form.EDN, f"at most {DEEPEST} levels"),
@@ -203,6 +213,12 @@ BAD = {
 def test_a_bad_body_is_refused_with_what_is_wrong(body: bytes, form: Form | None, problem: str) -> None:
     with pytest.raises(Unreadable, match=problem):
         read(body, form)
+
+
+def test_large_integers_in_json_are_read_as_long_as_they_have_hashes_of_their_own() -> None:
+    alike = [(2**61 - 1) * n for n in range(1, 101)]
+    found = [*alike, *alike, *range(2**63, 2**63 + 1_000), -(2**70)]
+    assert read(json.dumps(found).encode(), Form.JSON)[0] == found
 
 
 def test_many_brackets_beside_each_other_are_not_deep() -> None:

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from psi.core.commands import Caller
+from psi.faces.asked import asked_of
 from psi.faces.auth import Auth, Unauthenticated
 from psi.faces.sockets import ABORT
+from psi.faces.streams.seen import seen_in_address, seen_in_header
 from psi.faces.streams.stream import Frame, Gone, Seen, SessionStream, Texts, TooSlow
 from psi.faces.welcome import Welcome
+from psi.faces.wire import NotAcceptable, liking
 from psi.service import Service
 
 __all__ = ["events"]
 
+_EVENTS: Final = "text/event-stream"
+
 
 def events(request: Request, caller: Caller, service: Service, auth: Auth, texts: Texts) -> Response:
-    """The session's frames, until one of the two goes or the credentials end. Raises SessionNotFound."""
+    """The session's frames, until one of the two goes or the credentials end. Raises Refused: what is asked for cannot
+    be, or there is no such session."""
+    _check_accept(request)
     welcome = Welcome(auth, request.scope["psi.identity"], service.clock)
     stream = SessionStream(service, caller, request.path_params["session_id"], texts, _seen(request))
     abort = request.scope.get("extensions", {}).get(ABORT)
@@ -27,18 +35,22 @@ def events(request: Request, caller: Caller, service: Service, auth: Auth, texts
         stream.when_too_slow(abort)
     return StreamingResponse(
         _written(stream, welcome),
-        media_type="text/event-stream",
+        media_type=_EVENTS,
         headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
     )
 
 
+def _check_accept(request: Request) -> None:
+    accept = request.headers.get("accept", "")
+    if accept.strip() and liking(accept, _EVENTS) <= 0:
+        raise NotAcceptable(f"Accept {accept[:100]!r} takes no {_EVENTS}, and there is nothing else here", [_EVENTS])
+
+
 def _seen(request: Request) -> Seen | None:
-    """``RUN:SEQ``: in the header that a browser sends by itself when it comes back, or in the address."""
-    last = request.headers.get("last-event-id")
-    if last is None:
-        last = f"{request.query_params.get('run_id', '')}:{request.query_params.get('after', '')}"
-    run, _, seq = last.rpartition(":")
-    return Seen(run, int(seq[:18])) if run and seq.isascii() and seq.isdigit() else None
+    """In the header that a browser sends by itself when it comes back, or else in the address, which it then repeats
+    as it was in the beginning."""
+    in_address = seen_in_address(asked_of(request, "run_id", "after"))
+    return seen_in_header(request.headers.getlist("last-event-id")) or in_address
 
 
 async def _written(stream: SessionStream, welcome: Welcome) -> AsyncIterator[bytes]:

@@ -268,13 +268,38 @@ async def test_session_sync_comes_when_nothing_runs_after_a_replay_and_after_the
             assert await mine.is_silent()
 
 
-@pytest.mark.parametrize("query", ["?run_id=x&after=1", "?after=1", "?run_id=RUN", "?run_id=RUN&after=-1", "?after=x"])
-async def test_whoever_says_something_odd_about_what_it_has_gets_everything(query: str) -> None:
+FROM_THE_BEGINNING = ["stream_start", "replay_start", "stream_delta", "replay_end"]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("?after=1", "`run_id` has to say in which"),
+        ("?run_id=RUN", "`run_id` needs `after`"),
+        ("?run_id=RUN&after=-1", "`after` must be a whole number"),
+        ("?run_id=RUN&after=1&after=1", "parameter `after` is given twice"),
+        ("?after=x", "`after` must be a whole number"),
+        ("?run_id=&after=1", "`run_id` must be the id of a run"),
+    ],
+)
+async def test_whoever_says_something_odd_about_what_it_has_hears_so_and_gets_everything(query: str, says: str) -> None:
     async with serving() as served:
         session = await served.session()
         run = (await served.post(f"/sessions/{session}/messages", {"content": "/say a\n/wait 9s"})).json()["run_id"]
         async with talk(served, session, query.replace("RUN", run)) as one:
-            assert await one.types("replay_end") == ["stream_start", "replay_start", "stream_delta", "replay_end"]
+            told = await one.next()
+            assert (told["type"], told["code"]) == ("error", "ws/invalid-parameter")
+            assert says in told["message"]
+            assert "run_id" not in told
+            assert await one.types("replay_end") == FROM_THE_BEGINNING
+
+
+async def test_whoever_has_seen_another_run_gets_everything() -> None:
+    async with serving() as served:
+        session = await served.session()
+        await served.post(f"/sessions/{session}/messages", {"content": "/say a\n/wait 9s"})
+        async with talk(served, session, "?run_id=run-gone&after=1&unknown=1") as one:
+            assert await one.types("replay_end") == FROM_THE_BEGINNING
 
 
 async def test_cut_sockets_come_back_for_exactly_what_they_missed() -> None:
