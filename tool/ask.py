@@ -269,8 +269,10 @@ def _failed_edn(body: bytes) -> bool:
 
 def _explain(command: Command, values: Values, silence: float) -> int:
     """The plan of a query. It comes from /eql, whose errors are not envelopes."""
-    body = json.dumps({**_keys(command, values), "explain": True}).encode()
-    at, reply = _send("/eql", body, AS_JSON, values, silence)
+    keys = _keys(command, values)
+    session = keys.pop("session-id", values["session"])  # which it takes from the header alone
+    body = json.dumps({**keys, "explain": True}).encode()
+    at, reply = _send("/eql", body, AS_JSON, {**values, "session": session}, silence)
     failed = reply.status != 200
     reader = form(values)
     if reader == EDN:

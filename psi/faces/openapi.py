@@ -406,7 +406,7 @@ _SCHEMAS: Final[dict[str, Any]] = {
     "GraphQLRequest": {
         "type": "object",
         "properties": {
-            "query": {"type": "string", "minLength": 1},
+            "query": {"type": "string"},
             "operationName": {"type": ["string", "null"]},
             "variables": {"type": ["object", "null"]},
             "extensions": {"type": ["object", "null"]},
@@ -649,7 +649,7 @@ def _graphql_get() -> dict[str, Any]:
                 "name": "query",
                 "in": "query",
                 "required": True,
-                "schema": {"type": "string", "minLength": 1},
+                "schema": {"type": "string"},
                 "example": "{ __typename }",
             },
             {"name": "operationName", "in": "query", "schema": _TEXT},

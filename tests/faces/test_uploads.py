@@ -287,7 +287,7 @@ async def test_uploads_are_their_users_own(tmp_path: Path) -> None:
             message = {"content": "See.", "files": [mine]}
             assert (await post("ada", f"/sessions/{sessions['ada']}/messages?wait=1", message)).status == 200
             theirs = await post("bob", f"/sessions/{sessions['bob']}/messages", message)
-            assert code(theirs) == (400, "input/unknown-file")
+            assert code(theirs) == (403, "input/unknown-file")
             assert code(await post("eve", "/uploads?name=a.txt", b"A")) == (403, "auth/read-only")
             assert code(await post(None, "/uploads?name=a.txt", b"A")) == (401, "auth/required")
     assert [str(path) for path in kept(tmp_path)] == [mine["path"]]
