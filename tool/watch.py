@@ -29,7 +29,7 @@ from tool.refusals import helps, no_service, not_psi, other_version, refusal, se
 __all__ = ["Lines", "Screen", "Watch", "run"]
 
 PROTOCOL: Final = Subprotocol("graphql-transport-ws")
-_ACK_SECONDS: Final = 10.0
+_PATIENCE: Final = 10.0
 _LARGEST: Final = 64 * 1024 * 1024  # an answer; the service bounds its own
 _PAUSES: Final = (0.25, 0.5, 1.0, 2.0, 5.0)  # seconds before each new attempt; the last one stays
 
@@ -159,12 +159,21 @@ def _leave(number: int, frame: object) -> NoReturn:
 
 
 class Watch:
-    """``variable``: the session, if the environment gave it."""
+    """``variable``: the session, if the environment gave it. ``patience``: how long a service may take to be reached
+    and to introduce itself, each, in seconds."""
 
     def __init__(
-        self, at: Address, token: str | None, session: str | None, screen: Screen, *, variable: str = ""
+        self,
+        at: Address,
+        token: str | None,
+        session: str | None,
+        screen: Screen,
+        *,
+        variable: str = "",
+        patience: float = _PATIENCE,
     ) -> None:
         self._at = at
+        self._patience = patience
         self._variable = variable
         self._token = token
         self._session = session
@@ -212,12 +221,15 @@ class Watch:
         if isinstance(error, OSError) and (insecure := insecurity(self._at, error)):
             return not_psi(self._at, insecure)
         if isinstance(error.__cause__, EOFError | OSError):
-            return unanswered(self._at, "the connection was closed without an answer")
+            return unanswered(self._at, "the connection was closed without a whole answer")
         if isinstance(error, WebSocketException):
             return not_psi(self._at, "its answer is not HTTP, or not that of a WebSocket")
-        # The handshake says so itself where it took too long; nobody being there is the socket's to say.
-        is_taken = isinstance(error, TimeoutError) and error.errno is None
-        return no_service(self._at, NoService("nothing came" if is_taken else _reason(error), is_taken=is_taken))
+        late = f"within {self._patience:g} s"
+        if not isinstance(error, TimeoutError) or error.errno is not None:
+            return no_service(self._at, NoService(_reason(error)))
+        if str(error) == "timed out":  # the socket's words for a connection that was never made
+            return no_service(self._at, NoService(f"no answer {late}"))
+        return unanswered(self._at, f"no whole answer came {late}")
 
     def _connect(self) -> ClientConnection:
         at = self._at
@@ -231,6 +243,7 @@ class Watch:
             compression=None,
             proxy=None,  # as for requests
             max_size=_LARGEST,
+            open_timeout=self._patience,
             close_timeout=1,
         )
 
@@ -260,7 +273,7 @@ class Watch:
     def _begin(self, connection: ClientConnection) -> None:
         """Introduce ourselves, and find out where the service stands."""
         _send(connection, {"type": "connection_init"})
-        until = monotonic() + _ACK_SECONDS
+        until = monotonic() + self._patience
         self._expect(connection, "connection_ack", until)
         _send(connection, {"id": "stands", "type": "subscribe", "payload": {"query": _STANDS}})
         payload = _map(self._expect(connection, "next", until).get("payload"))

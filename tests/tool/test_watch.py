@@ -7,8 +7,9 @@ import io
 import json
 import os
 import signal
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -31,6 +32,7 @@ from tests.faces.serving import serving
 from tests.tool.cli import MODULE, answering, environment, http, in_terminal, psi_tool, start, time_zone
 from tool.board import Board, sentence
 from tool.client import address
+from tool.watch import Lines, Watch
 
 PROTOCOL = Subprotocol("graphql-transport-ws")
 
@@ -500,6 +502,36 @@ async def test_so_is_one_that_closes_before_it_has_said_anything() -> None:
         ended = await psi_tool("watch", "--url", url)
     assert ended.code == 3
     assert f"What answers at {url} is no psi service, or one that has stopped" in ended.err
+
+
+# The library would rather close a connection itself, and would call every end an error then.
+@pytest.mark.filterwarnings("ignore:connect:DeprecationWarning")
+async def test_a_service_that_hangs_is_given_up_whatever_it_has_said() -> None:
+    async def hangs(connection: ServerConnection) -> None:
+        await connection.wait_closed()
+
+    async with answering(b"", stays=True) as silent, serve(hangs, "127.0.0.1", 0, subprotocols=[PROTOCOL]) as server:
+        shaken = f"http://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}"
+        for url in (silent.url, shaken):
+            watch = Watch(address(url), None, None, Lines(), patience=0.3)
+            said, code = await asyncio.to_thread(watch.run)
+            assert code == 3
+            assert said.startswith(f"What answers at {url} is no psi service, or one that has stopped: no whole answer")
+
+
+@pytest.mark.filterwarnings("ignore:connect:DeprecationWarning")
+async def test_a_place_that_takes_no_connection_is_told_as_nobody() -> None:
+    with socket.socket() as listening, ExitStack() as callers:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(4):  # whoever comes behind these is not even refused
+            caller = callers.enter_context(socket.socket())
+            caller.setblocking(False)
+            caller.connect_ex(listening.getsockname())
+        url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+        said, code = await asyncio.to_thread(Watch(address(url), None, None, Lines(), patience=0.3).run)
+    assert code == 3
+    assert said.startswith(f"No psi service is reachable at {url}: no answer within 0.3 s.")
 
 
 async def test_without_a_service_there_is_nothing_to_watch() -> None:
