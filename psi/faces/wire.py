@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, ClassVar, Final, TypeVar
@@ -35,6 +36,7 @@ from tool.render import as_json
 __all__ = [
     "DEEPEST",
     "LARGEST",
+    "BadSession",
     "Form",
     "HttpRefused",
     "NotAcceptable",
@@ -72,6 +74,9 @@ DEEPEST: Final = 128
 LARGEST: Final = 16 << 20
 _SMALL: Final = frozenset((int, float, bool, type(None)))
 _SHORT: Final = 32  # characters
+
+_LONGEST_ID: Final = 200
+_ID: Final = re.compile(f"[!-~]{{1,{_LONGEST_ID}}}")
 
 _FORM: Final = "psi.form"
 _SAFE_DIGITS: Final = 18  # an integer of so many has a hash of its own
@@ -141,6 +146,16 @@ class SeveralSessions(HttpRefused):
     def __init__(self, given: int) -> None:
         super().__init__(
             f"the header Psi-Session is there {given} times; a request comes from one session", given=given
+        )
+
+
+class BadSession(HttpRefused):
+    code = "http/bad-session"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the header Psi-Session must be the id of a session, 1 to {_LONGEST_ID} printable ASCII characters; "
+            "leave it out where there is none"
         )
 
 
@@ -226,7 +241,11 @@ def session_of(headers: Headers) -> str | None:
     given = headers.getlist("psi-session")
     if len(given) > 1:
         raise SeveralSessions(len(given))
-    return given[0] if given else None
+    if not given:
+        return None
+    if not _ID.fullmatch(given[0]):
+        raise BadSession
+    return given[0]
 
 
 def form_for(request: Request) -> Form:

@@ -21,6 +21,7 @@ from psi.faces.auth import Unauthenticated
 from psi.faces.wire import (
     DEEPEST,
     LARGEST,
+    BadSession,
     Form,
     NotAcceptable,
     SeveralSessions,
@@ -118,6 +119,14 @@ def test_the_invoking_session_is_named_once_or_not_at_all() -> None:
         with pytest.raises(SeveralSessions, match="2 times") as refused:
             session_of(Headers(raw=[(b"psi-session", b"ses-1"), (b"psi-session", other)]))
         assert (status_of(refused.value), refused.value.facts()) == (400, {"given": 2})
+
+
+@pytest.mark.parametrize("given", [b"", b" ", b"ses 1", "sés-1".encode(), b"\xd7\xf8", b"ses-1\t", b"s" * 201])
+def test_what_cannot_be_the_id_of_a_session_is_refused_by_name(given: bytes) -> None:
+    with pytest.raises(BadSession, match="Psi-Session must be the id of a session") as refused:
+        session_of(Headers(raw=[(b"psi-session", given)]))
+    assert status_of(refused.value) == 400
+    assert session_of(Headers({"Psi-Session": "s" * 200})) == "s" * 200
 
 
 def test_an_error_whose_facts_have_no_edn_form_is_told_in_json() -> None:
