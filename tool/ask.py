@@ -270,9 +270,10 @@ def _failed_edn(body: bytes) -> bool:
 def _explain(command: Command, values: Values, silence: float) -> int:
     """The plan of a query. It comes from /eql, whose errors are not envelopes."""
     keys = _keys(command, values)
-    session = keys.pop("session-id", values["session"])  # which it takes from the header alone
+    if (named := keys.pop("session-id", None)) is not None:
+        values["session"] = named  # which it takes from the header alone
     body = json.dumps({**keys, "explain": True}).encode()
-    at, reply = _send("/eql", body, AS_JSON, {**values, "session": session}, silence)
+    at, reply = _send("/eql", body, AS_JSON, values, silence)
     failed = reply.status != 200
     reader = form(values)
     if reader == EDN:

@@ -913,7 +913,8 @@ def _upload(settings: Settings) -> dict[str, Any]:
         (400, 406, 409, 415),
         edn=True,
         description="The file as the body, or a form with some; no body is a file without a byte. All files of a "
-        f"request have at most {settings.max_upload} bytes together. Refused with 409 where psi keeps its data in memory.",
+        f"request have at most {settings.max_upload} bytes together. Refused with 409 where psi keeps its data in "
+        "memory.",
         parameters=[
             _parameter(
                 "name",
