@@ -27,17 +27,18 @@ def events(request: Request, caller: Caller, service: Service, auth: Auth, texts
     """The session's frames, until one of the two goes or the credentials end. Raises Refused: what is asked for cannot
     be, or there is no such session."""
     _check_accept(request)
+    seen = _seen(request)
+    headers = {"X-Accel-Buffering": "no", "Cache-Control": "no-store"}
+    if request.method == "HEAD":
+        service.find(request.path_params["session_id"], caller)
+        return Response(media_type=_EVENTS, headers=headers)
     welcome = Welcome(auth, request.scope["psi.identity"], service.clock)
-    stream = SessionStream(service, caller, request.path_params["session_id"], texts, _seen(request))
+    stream = SessionStream(service, caller, request.path_params["session_id"], texts, seen)
     abort = request.scope.get("extensions", {}).get(ABORT)
     if abort is not None:
         # Its writer is held up where it cannot see that; nobody who does not read would read a farewell either.
         stream.when_too_slow(abort)
-    return StreamingResponse(
-        _written(stream, welcome),
-        media_type=_EVENTS,
-        headers={"X-Accel-Buffering": "no", "Cache-Control": "no-store"},
-    )
+    return StreamingResponse(_written(stream, welcome), media_type=_EVENTS, headers=headers)
 
 
 def _check_accept(request: Request) -> None:

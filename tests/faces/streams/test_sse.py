@@ -225,6 +225,15 @@ async def test_a_heartbeat_is_an_event_without_an_id() -> None:
             assert one.last_id == before
 
 
+async def test_head_asks_for_the_head_alone() -> None:
+    async with serving() as served:
+        session = await served.session()
+        async with served.connect() as connection:
+            for path, status in ((session, 200), ("ses-none", 404)):
+                answer = await connection.request("HEAD", f"/sessions/{path}/events", headers=served.headers)
+                assert (answer.status, answer.body) == (status, b"")
+
+
 async def test_a_comment_comes_now_and_then_where_nothing_happens() -> None:
     async with serving() as served:
         session = await served.session()
