@@ -29,10 +29,13 @@ _LARGEST_HEAD: Final = 64 << 10  # bytes
 class Config(uvicorn.Config):
     """uvicorn's configuration, and what it has no word for: the bounds of a connection that has not asked yet."""
 
-    def __init__(self, *arguments: Any, head_timeout: float, most_connections: int, **more: Any) -> None:
+    def __init__(
+        self, *arguments: Any, head_timeout: float, most_connections: int, most_of_a_stranger: int, **more: Any
+    ) -> None:
         super().__init__(*arguments, **more)
         self.head_timeout = head_timeout
         self.most_connections = most_connections
+        self.most_of_a_stranger = most_of_a_stranger
 
 
 class Malformed(HttpRefused):
@@ -233,9 +236,22 @@ class Http(HttpToolsProtocol):
 
 class Socket(WebSocketsSansIOProtocol):
     """uvicorn's own, which waits for a slow reader before it takes more; but who neither reads nor answers is let go,
-    and not waited for until everything that was sent is read."""
+    and not waited for until everything that was sent is read. How large a message may be depends on who sends it; until
+    that is known, all that comes is bounded, and not each message: the first may be followed by a large one at once."""
+
+    config: Config
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._of_a_stranger: int | None = 0  # bytes
 
     def data_received(self, data: bytes) -> None:
+        if self._of_a_stranger is not None:
+            self._of_a_stranger += len(data)
+            if self._of_a_stranger > self.config.most_of_a_stranger and self.handshake_complete and not self.close_sent:
+                self.conn.fail(1009, "too much before it is known who sends it")
+                self.handle_parser_exception()
+                return
         super().data_received(data)
         if self.conn.handshake_exc is not None and not self.handshake_initiated:
             self._refuse(_handshake_refusal(self.conn.handshake_exc))  # of which uvicorn knows nothing
@@ -256,6 +272,8 @@ class Socket(WebSocketsSansIOProtocol):
         self.transport.close()
 
     def set_largest(self, size: int) -> None:
+        """Whoever serves it knows by now who sends."""
+        self._of_a_stranger = None
         self.conn.max_message_size = size
 
     async def send_raw(self, frames: bytes) -> None:

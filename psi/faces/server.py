@@ -128,7 +128,9 @@ def uvicorn_config(app: App, settings: Settings) -> Config:
         port=settings.port,
         http=Http,
         ws=Socket,
-        ws_max_size=settings.max_body,  # a session's socket takes images, once it is known whose they are
+        # A session's socket takes images, once it is known whose they are.
+        ws_max_size=max(settings.max_body, settings.max_message),
+        most_of_a_stranger=settings.max_body,
         ws_ping_interval=20.0,
         ws_ping_timeout=20.0,
         ws_per_message_deflate=False,  # shared bytes are sent to many; compressing each copy would undo that

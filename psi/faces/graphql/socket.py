@@ -28,7 +28,7 @@ from psi.faces.graphql.channels import Channels, Follower
 from psi.faces.graphql.operations import Asked, BadRequest, Operations, Subscribed, errors, written
 from psi.faces.metrics import Metrics
 from psi.faces.rates import Rates
-from psi.faces.sockets import Closed, Line
+from psi.faces.sockets import LARGEST, Closed, Line
 from psi.faces.welcome import Welcome
 from psi.faces.wire import Unreadable, read_json
 from psi.settings import Settings
@@ -98,6 +98,9 @@ class Connection:
             await self._socket.close(4406, "Subprotocol not acceptable")
             return
         await self._socket.accept(subprotocol=PROTOCOL)
+        set_largest = self._socket.scope.get("extensions", {}).get(LARGEST)
+        if set_largest is not None:
+            set_largest(self._settings.max_body)
         try:
             async with asyncio.TaskGroup() as tasks:
                 self._tasks = tasks

@@ -623,6 +623,25 @@ async def test_credentials_that_do_not_count_are_refused_at_once(tmp_path: Path)
                 assert closed.value.rcvd.code == 4401
 
 
+async def test_who_introduces_themselves_may_go_on_at_once_with_a_message_of_any_size(tmp_path: Path) -> None:
+    with Credentials.open(tmp_path) as credentials:
+        token = credentials.create_token(now=datetime.now(UTC), scopes=["write"], user="ada").text
+        async with (
+            serving(Settings(auth=True), credentials=credentials, token=token) as served,
+            talk(served, await served.session()) as one,
+        ):
+            picture = base64.b64encode(base64.b64decode(PNG) + bytes(3 << 20)).decode()
+            frames = [
+                {"type": "auth", "api_token": token},
+                {"type": "message", "content": "hi", "images": [picture]},
+            ]
+            # As one piece: what comes first is not answered before the rest is on its way.
+            one.socket.protocol.send_text(json.dumps(frames[0]).encode())
+            one.socket.protocol.send_text(json.dumps(frames[1]).encode())
+            one.socket.transport.writelines(one.socket.protocol.data_to_send())
+            assert (await one.until("stream_end"))[-1]["content"] == "You said: hi"
+
+
 async def test_a_first_frame_of_a_stranger_is_not_held_in_memory(tmp_path: Path) -> None:
     with Credentials.open(tmp_path) as credentials:
         async with serving(Settings(auth=True, max_body=1_000), credentials=credentials) as served:
