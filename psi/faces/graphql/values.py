@@ -82,8 +82,8 @@ def _instant(value: Any) -> str:
 
 
 def words(kind: Enum) -> Mapping[str, str]:
-    """The names in GraphQL of an enum's words."""
-    return {word: enum_name(word) for word in kind.values}
+    """The names in GraphQL of an enum's words. Text alone is found faster than keywords are."""
+    return {str(word): enum_name(word) for word in kind.values}
 
 
 _PLAIN: Final = frozenset((str, int, bool, type(None)))
