@@ -24,7 +24,7 @@ help: ## this list
 serve: $(BARE) ## start the service on 127.0.0.1:8420; with options: make serve ARGS="--port 9000"
 	@exec $(RUN) tool.main serve $(ARGS)
 
-test: lint types contracts unit ## format, lint, types, room contracts, then all tests but the slow ones
+test: lint types contracts unit ## format, lint, types, room contracts, then the tests; says how many slow ones it leaves out
 
 test-all: lint types contracts $(READY) $(CLIENTS) browser ## the same with the slow tests
 	$(PYTEST)

@@ -11,9 +11,17 @@ so that a face never has to know which error it is rendering.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
 
-__all__ = ["Failed", "PsiError", "Refused"]
+__all__ = ["Done", "Failed", "PsiError", "Refused"]
+
+
+class Done(NamedTuple):
+    """Something that a request had carried out by the time it failed: it stays done."""
+
+    operation: str
+    result: Any
 
 
 class PsiError(Exception):
@@ -24,6 +32,7 @@ class PsiError(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+        self.done: Sequence[Done] = ()
 
     def facts(self) -> dict[str, Any]:
         """What a program needs to know beyond the sentence; keys are kebab-case."""
@@ -31,7 +40,18 @@ class PsiError(Exception):
 
     def as_data(self) -> dict[str, Any]:
         """The error as plain data: what every face shows, and never a stack trace."""
-        return {"code": self.code, "message": self.message, "data": self.facts()}
+        return {"code": self.code, "message": self.sentence(), "data": self.disclosed()}
+
+    def sentence(self) -> str:
+        """The message, and that something was done all the same, where it was: nobody may take it for undone."""
+        if not self.done:
+            return self.message
+        names = ", ".join(each.operation for each in self.done)
+        return f"{self.message}. Before that was carried out, and stays so: {names}"
+
+    def disclosed(self) -> dict[str, Any]:
+        """The facts, and what was done all the same, with what came of it."""
+        return {**self.facts(), **({"done": [each._asdict() for each in self.done]} if self.done else {})}
 
 
 class Refused(PsiError):

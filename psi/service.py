@@ -6,6 +6,7 @@ Checks what a command says and whose it is, then hands it to the engine. Knows n
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from psi.core import schedule as schedules
@@ -29,8 +30,8 @@ from psi.core.errors import Forbidden, Invalid, SessionNotFound, SessionRequired
 from psi.core.message import USER, Message, says
 from psi.core.schedule import Schedule
 from psi.core.session import LOCAL_USER, Session
-from psi.engine import Engine, Reader, Run, Subscription
-from psi.eql import Query, calls, parse, size
+from psi.engine import Engine, Event, Listener, Reader, Run, Subscription
+from psi.eql import Query, calls, parse, repeats_calls, size
 from psi.graph import Graph, LimitExceeded, Limits, Operation
 from resolvers import OPERATIONS, ROOT_SEEDS, Context
 
@@ -97,6 +98,12 @@ class Service:
         if not caller.may_write and calls(parse(query)):
             raise Forbidden("this token may read but not write", code="auth/read-only")
         _check_size(query)
+        if _repeats(query):
+            raise Invalid(
+                "a mutation beside a recursive join would be called again for every entity that it leads to; "
+                "call it in a query of its own",
+                code="graph/repeated-call",
+            )
         return await self.graph.query(
             query,
             self._root(caller, entity),
@@ -155,13 +162,17 @@ class Service:
         *,
         after: int | None = None,
         limit: int = 1_000,
-        most_bytes: int | None = None,
     ) -> Subscription:
         """What happens from now on, in one session or in all that the caller may see; with ``after``, what is
         remembered since then, too."""
         if session is not None:
             self.find(session, caller)
-        return self._engine.bus.subscribe(session, user=caller.user, after=after, limit=limit, most_bytes=most_bytes)
+        return self._engine.bus.subscribe(session, user=caller.user, after=after, limit=limit)
+
+    def listen(self, session: str, hear: Callable[[Event], None], caller: Caller = NOBODY) -> Listener:
+        """Hear of what happens in one session at the very moment, and be woken for it in turn with others."""
+        self.find(session, caller)
+        return self._engine.bus.listen(session, hear)
 
     @property
     def clock(self) -> Clock:
@@ -197,6 +208,21 @@ class Service:
         return Caller(session_id, is_agent=True, user=self.find(session_id).owner)
 
     # -- whose
+
+    def within(self, named: Any, caller: Caller) -> Caller:
+        """The caller as if it asked from within the session that is named; as it is, where none is. An agent asks from
+        within its own: what it may do elsewhere has commands that name the session."""
+        if named is None:
+            return caller
+        session = self._whose("query", named, caller)
+        if caller.is_agent and session.id != caller.session:
+            raise Invalid(
+                "an agent asks from within its own session; leave `session-id` out, or name the other one in `entity`",
+                code="session/not-yours",
+                argument="session-id",
+                session_id=session.id,
+            )
+        return caller._replace(session=session.id)
 
     def _root(self, caller: Caller, entity: Mapping[Any, Any] | None) -> dict[Any, Any]:
         seed = {ROOT_SEEDS[0]: caller.session} if caller.session is not None else {}
@@ -343,6 +369,17 @@ class Service:
             )
         await self._engine.close_session(session.id)
         return session
+
+
+def _repeats(query: Any) -> bool:
+    if isinstance(query, str):
+        return "(" in query and (_text_repeats if len(query) <= _SURELY_SMALL else _text_repeats.__wrapped__)(query)
+    return repeats_calls(parse(query))
+
+
+@lru_cache(maxsize=512)
+def _text_repeats(query: str) -> bool:
+    return repeats_calls(parse(query))
 
 
 def _check_size(query: Any) -> None:

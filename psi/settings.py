@@ -307,7 +307,7 @@ class Settings:
     socket_queue: int = _setting(
         256, _whole(1, 1_000_000), "messages that wait for a socket that reads slowly, before it misses some"
     )
-    init_timeout: float = _setting(10.0, _duration(0.001, 3_600), "how long a socket may take to introduce itself")
+    init_timeout: float = _setting(3.0, _duration(0.001, 3_600), "how long a socket may take to introduce itself")
     head_timeout: float = _setting(
         15.0, _duration(0.001, 3_600), "how long a connection may take to say what it asks for, before it is closed"
     )

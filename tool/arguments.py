@@ -12,11 +12,13 @@ import sys
 
 from tool.commands import (
     COMMANDS,
+    CONNECTION,
     FLAG,
     GROUPS,
     HELP,
     INTEGER,
     LATER,
+    OUTPUT,
     RAW,
     SHARED,
     WRONG_USAGE,
@@ -37,6 +39,7 @@ __all__ = ["EXAMPLES", "Parser", "Values", "overview", "read", "wrong"]
 _BEFORE: Final = {option.flag: option for option in (*SHARED, *HELP)}
 # How alike two words are, from 0 to 1, before one is offered for the other: nobody who types `version` means `session`.
 _NEAR: Final = 0.75
+_IGNORED: Final = ", ignored"  # ends the name of what is taken although it means nothing
 
 EXAMPLES: Final = (
     "psi-tool serve",
@@ -210,11 +213,11 @@ def _near(given: str, known: Iterable[str], before: str = "") -> str:
 
 def _values(command: Command, rest: list[str]) -> Values:
     parser = _parser(command)
-    found = vars(_parsed(parser, rest))
     values = Values()
     if command.does == "serve":
-        values.update(found)
+        values.update(_settings(parser, rest))
         return values
+    found = vars(_parsed(parser, rest))
     for option in command.all_options:
         source = option.flag
         value = found.get(option.name)
@@ -239,21 +242,77 @@ def _values(command: Command, rest: list[str]) -> Values:
     return values
 
 
+def _settings(parser: argparse.ArgumentParser, rest: list[str]) -> dict[str, Any]:
+    """The flags of ``serve``. Whether a value can be used is not asked here, so that all are named that cannot.
+    For argparse a switch has no value, and it would end with the first that has one."""
+    from psi.settings import DECLARED
+
+    switches = {setting.flag: setting for setting in DECLARED if isinstance(setting.default, bool)}
+    unusable = {}
+    kept = []
+    for argument in rest:
+        flag, given, value = argument.partition("=")
+        if given and flag in switches:
+            try:
+                argument = flag if switches[flag].kind.read(value.strip()) else f"--no-{flag[2:]}"
+            except ValueError:
+                unusable[switches[flag].name] = value
+                continue
+        kept.append(argument)
+    return {**vars(_parsed(parser, kept)), **unusable}
+
+
 def _parsed(parser: argparse.ArgumentParser, rest: list[str]) -> argparse.Namespace:
-    found, unknown = parser.parse_known_args(rest)
-    unknown = [each for each in unknown if each != "--"]
-    for argument in unknown:
-        if argument.startswith("-") and argument != "-":
-            name = argument.partition("=")[0]
-            if name in _BEFORE:
-                # No mistake in spelling: others have it.
-                why = "there is no id to give" if name == "--only-id" else "it is for other commands"
-                parser.error(f"{name} means nothing here; {why}")
-            known = [flag for action in parser._actions for flag in action.option_strings if flag.startswith("--")]
-            parser.error(f"there is no option {name}{_near(name, known)}")
-    if unknown:
+    found, unknown = parser.parse_known_args(_joined(parser, rest))
+    if unknown := [each for each in unknown if each != "--"]:
         parser.error(f"what is {unknown[0]!r}? Put a value with spaces in quotes")
     return found
+
+
+def _joined(parser: argparse.ArgumentParser, rest: list[str]) -> list[str]:
+    """Each option with its value as one argument: apart, a value that begins with a dash is an option to argparse."""
+    known = parser._option_string_actions
+    joined: list[str] = []
+    left = iter(rest)
+    for argument in left:
+        if argument == "--":
+            return [*joined, argument, *left]
+        name, given, value = argument.partition("=")
+        action = known.get(name)
+        if action is None:
+            if argument.startswith("-") and argument != "-" and not parser._negative_number_matcher.match(argument):
+                _not_an_option(parser, argument)
+        elif action.nargs is not None and given:
+            parser.error(f"{name} takes no value, and got {value!r}")
+        elif action.nargs is None and not given:
+            behind = next(left, None)
+            if behind is None or behind == "--":
+                about = "" if action.help in (None, argparse.SUPPRESS) else f": {action.help}".replace("%%", "%")
+                parser.error(f"{name} needs a value{about}")
+            if behind.partition("=")[0] in known:
+                parser.error(f"{name} needs a value; where {behind} is that value, write {name}={behind}")
+            argument = f"{name}={behind}"
+        joined.append(argument)
+    return joined
+
+
+def _not_an_option(parser: argparse.ArgumentParser, argument: str) -> NoReturn:
+    name = argument.partition("=")[0]
+    if name in _BEFORE:  # no mistake in spelling: others have it
+        parser.error(f"{name} means nothing here; there is no id to give")
+    is_text = not argument.startswith("--") or " " in argument
+    if is_text and any(not action.option_strings for action in parser._actions):
+        parser.error(
+            f"there is no option {argument}; a text that begins with a dash stands behind --, as in "
+            f"{parser.prog} -- {argument!r}"
+        )
+    parser.error(f"there is no option {name}{_near(name, [flag for flag in _offered(parser) if flag[:2] == '--'])}")
+
+
+def _offered(parser: argparse.ArgumentParser) -> Iterable[str]:
+    for action in parser._actions:
+        if not action.dest.endswith(_IGNORED):
+            yield from action.option_strings
 
 
 def _parser(command: Command) -> Parser:
@@ -277,6 +336,12 @@ def _parser(command: Command) -> Parser:
     for option in command.shared:
         _add(common, option)
     common.add_argument("-h", "--help", action="help", help=HELP[0].doc)
+    # Whoever sets up a line once, with its URL and its form, need not know which command has a use for them.
+    has = {option.name for option in command.all_options}
+    for option in (*CONNECTION, *OUTPUT):
+        if option.name not in has:
+            how: dict[str, Any] = {} if option.takes_value else {"action": "store_const", "const": True}
+            parser.add_argument(option.flag, dest=f"{option.name}{_IGNORED}", help=argparse.SUPPRESS, **how)
     return parser
 
 
@@ -356,6 +421,7 @@ def _examples(examples: tuple[str, ...]) -> str:
 
 def _columns() -> int:
     try:
-        return max(40, int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.__stdout__.fileno()).columns)  # type: ignore[union-attr]
+        told = int(os.environ.get("COLUMNS") or 0) or os.get_terminal_size(sys.__stdout__.fileno()).columns  # type: ignore[union-attr]
+        return max(40, told or 80)  # there are terminals that tell no size
     except (OSError, ValueError, AttributeError):
         return 80

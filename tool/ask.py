@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 import sys
 
-from tool.client import Address, BadAddress, NoService, NotHttp, Reply, address, post
+from tool.client import SILENCE, Address, BadAddress, NoService, NotHttp, Reply, address, post
 from tool.commands import DEFAULT_URL, ERROR, MAP, NO_SERVICE, OK, WRONG_USAGE, Command, Option
-from tool.output import data, plain
+from tool.output import EDN, PEOPLE, data, form, has_colours, plain
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["place", "plain_header", "run", "say"]
 
-JSON: Final = "application/json"
-EDN: Final = "application/edn"
+AS_JSON: Final = "application/json"
+AS_EDN: Final = "application/edn"
 _STATUS: Final = "psi-tool/overall-status"
 _FAILED: Final = ("error", "interrupted")  # how a run ends that did not do what it was to do
 
@@ -37,15 +37,20 @@ class _Ended(Exception):
         self.message = message
 
 
-def run(command: Command, values: Values) -> int:
-    """Carry out a command that sends a request."""
+class _Twice(ValueError):
+    """A key of a JSON map that is there twice; the words are the service's."""
+
+
+def run(command: Command, values: Values, silence: float = SILENCE) -> int:
+    """Carry out a command that sends a request. ``silence``: how long the service may say nothing, in seconds."""
     try:
         if command.does == "raw":
             body, kind = _raw(command.options[0], values["request"])
-            return _tool(body, kind, values)
+            return _tool(body, kind, values, None if _waits(body, kind) else silence)
         if command.does == "query" and values["explain"]:
-            return _explain(command, values)
-        return _tool(json.dumps(_request(command, values)).encode(), JSON, values)
+            return _explain(command, values, silence)
+        body = json.dumps(_request(command, values)).encode()
+        return _tool(body, AS_JSON, values, None if values.get("wait") else silence)
     except _Ended as ended:
         say(ended.message)
         return ended.code
@@ -65,8 +70,17 @@ def _raw(option: Option, given: str) -> tuple[bytes, str]:
         json.loads(body)
     except (ValueError, RecursionError):
         # `{"action"` may be either. Said to be neither, the service tells about the one that it looks like.
-        return body, "text/plain" if body.lstrip()[1:].lstrip().startswith(b'"') else EDN
-    return body, JSON
+        return body, "text/plain" if body.lstrip()[1:].lstrip().startswith(b'"') else AS_EDN
+    return body, AS_JSON
+
+
+def _waits(body: bytes, kind: str) -> bool:
+    """Whether the answer comes when a run has ended, which may take as long as it takes."""
+    if kind == AS_JSON:
+        asked = json.loads(body)
+        return isinstance(asked, dict) and bool(asked.get("wait"))
+    # Reading EDN would cost more than the request. Mistaken, it only waits for an answer without a limit.
+    return b":wait" in body or b'"wait"' in body
 
 
 def _request(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,16 +99,28 @@ def _keys(command: Command, values: Mapping[str, Any]) -> dict[str, Any]:
     found = {}
     for option, value in given:
         text = _text(value, option) if option.file else value
-        found[option.name] = _map(text) if option.kind == MAP else text
+        found[option.name] = _map(text, option) if option.kind == MAP else text
     return found
 
 
-def _map(text: str) -> Any:
+def _map(text: str, option: Option) -> Any:
     """JSON as data, anything else as it is: the service reads EDN."""
     try:
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_once)
+    except _Twice as twice:
+        # As data it would be one key, and the service would never know that there was another.
+        _wrong(f"{option.flag} is not JSON that can be taken at its word: {twice}")
     except (ValueError, RecursionError):
         return text
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise _Twice(f"key {json.dumps(key[:100])} is given twice")
+        found[key] = value
+    return found
 
 
 def _text(given: str, option: Option) -> str:
@@ -113,6 +139,8 @@ def _file_in(given: str) -> str:
 
 
 def _bytes(name: str, option: Option) -> bytes:
+    if name == "-" and sys.stdin is None:  # how Python says that it was closed by whoever started us
+        _wrong(f"{option.place or option.flag}: standard input is closed")
     try:
         if name == "-":
             return sys.stdin.buffer.read()
@@ -141,15 +169,15 @@ def plain_header(values: Values, name: str) -> str:
     return value
 
 
-def _send(path: str, body: bytes, kind: str, values: Values) -> tuple[Address, Reply]:
-    headers = {"Content-Type": kind, "Accept": EDN if values["edn"] else JSON}
+def _send(path: str, body: bytes, kind: str, values: Values, silence: float | None) -> tuple[Address, Reply]:
+    headers = {"Content-Type": kind, "Accept": AS_EDN if form(values) == EDN else AS_JSON}
     if session := plain_header(values, "session"):
         headers["Psi-Session"] = session
     if token := plain_header(values, "token"):
         headers["Authorization"] = f"Bearer {token}"
     at = place(values)
     try:
-        return at, post(at, path, body, headers)
+        return at, post(at, path, body, headers, silence)
     except NoService as error:
         from tool.refusals import no_service
 
@@ -157,24 +185,25 @@ def _send(path: str, body: bytes, kind: str, values: Values) -> tuple[Address, R
     except NotHttp as error:
         from tool.refusals import not_psi
 
-        raise _Ended(ERROR, not_psi(at, error)) from None
+        raise _Ended(NO_SERVICE, not_psi(at, error)) from None
 
 
-def _tool(body: bytes, kind: str, values: Values) -> int:
-    at, reply = _send("/psi-tool", body, kind, values)
-    if values["edn"]:
+def _tool(body: bytes, kind: str, values: Values, silence: float | None) -> int:
+    at, reply = _send("/psi-tool", body, kind, values, silence)
+    reader = form(values)
+    if reader == EDN:
         # The envelope names its status before anything that somebody else wrote, so the first mention is the one.
         status = reply.body.partition(b":psi-tool/overall-status ")[2]
         if not status or reply.status not in (200, 400):
             raise _refused(at, reply)
         data(reply.body)
         return OK if status.startswith(b":ok") and not _failed_edn(reply.body) else ERROR
-    envelope = _data(reply)
+    envelope = _json(reply.body)
     if not isinstance(envelope, dict) or _STATUS not in envelope:
         raise _refused(at, reply)
     if values.get("only-id"):
         _show_ids(envelope, values)
-    elif _is_for_people(values):
+    elif reader == PEOPLE:
         _show(at, envelope, values)
     else:
         data(reply.body)
@@ -189,7 +218,7 @@ def _show(at: Address, envelope: dict[str, Any], values: Values) -> None:
     except Strange as strange:
         from tool.refusals import other_version
 
-        raise _Ended(ERROR, other_version(at, strange)) from None
+        raise _Ended(NO_SERVICE, other_version(at, strange)) from None
 
 
 def _show_ids(envelope: dict[str, Any], values: Values) -> None:
@@ -234,31 +263,31 @@ def _failed(envelope: dict[str, Any]) -> bool:
 def _failed_edn(body: bytes) -> bool:
     if b" :run {" not in body:
         return False
-    from psi.edn import ReadError, loads  # costs little beside the run that was waited for
-
-    try:
-        envelope = loads(body)
-    except ReadError:
-        return False
+    envelope = _edn(body)
     return isinstance(envelope, dict) and _failed(envelope)
 
 
-def _explain(command: Command, values: Values) -> int:
+def _explain(command: Command, values: Values, silence: float) -> int:
     """The plan of a query. It comes from /eql, whose errors are not envelopes."""
-    body = json.dumps({**_keys(command, values), "explain": True}).encode()
-    at, reply = _send("/eql", body, JSON, values)
+    keys = _keys(command, values)
+    if (named := keys.pop("session-id", None)) is not None:
+        values["session"] = named  # which it takes from the header alone
+    body = json.dumps({**keys, "explain": True}).encode()
+    at, reply = _send("/eql", body, AS_JSON, values, silence)
     failed = reply.status != 200
-    if values["edn"]:
-        if failed and (reply.status not in (400, 404, 409, 422) or not reply.body.startswith(b"{:error")):
+    reader = form(values)
+    if reader == EDN:
+        said_so = reply.status in (400, 404, 409, 422) and reply.body.startswith(b"{:error ")
+        if not said_so and (failed or not reply.body.startswith(b"{:explain ")):
             raise _refused(at, reply)
         data(reply.body)
         return ERROR if failed else OK
-    answer = _data(reply)
+    answer = _json(reply.body)
     said = answer if isinstance(answer, dict) else {}
     is_error = failed and reply.status in (400, 404, 409, 422) and isinstance(said.get("error"), dict)
     if not is_error and (failed or "explain" not in said):
         raise _refused(at, reply)
-    if not _is_for_people(values):
+    if reader != PEOPLE:
         data(reply.body)
     elif is_error:
         from tool.tables import complain
@@ -269,37 +298,44 @@ def _explain(command: Command, values: Values) -> int:
     return ERROR if is_error else OK
 
 
-def _data(reply: Reply) -> Any:
+def _json(body: bytes) -> Any:
     try:
-        return json.loads(reply.body)
+        return json.loads(body)
     except (ValueError, RecursionError):
+        return None
+
+
+def _edn(body: bytes) -> Any:
+    """Costs a little, and is asked where that does not matter: a run was waited for, or it has failed anyway."""
+    from psi.edn import ReadError, loads
+
+    try:
+        return loads(body)
+    except ReadError:
         return None
 
 
 # -- what is said
 
 
-def _is_for_people(values: Mapping[str, Any]) -> bool:
-    return not values["json"] and sys.stdout.isatty()
-
-
 def say(message: str) -> None:
     """A sentence for people, beside the answer; red where somebody sees it. A service may have had a part in it, so
     what would be obeyed by a terminal is left out."""
-    import os
-
     message = "".join(each for each in message if each == "\n" or each.isprintable())
-    red = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    sys.stderr.write(f"\x1b[31m{message}\x1b[0m\n" if red else f"{message}\n")
+    sys.stderr.write(f"\x1b[31m{message}\x1b[0m\n" if has_colours(sys.stderr) else f"{message}\n")
 
 
 def _refused(at: Address, reply: Reply) -> _Ended:
     from tool.refusals import refusal
 
-    said = _data(reply)
+    return _Ended(*refusal(at, reply.status, _message(reply.body), reply.headers))
+
+
+def _message(body: bytes) -> str:
+    """What the service says of an error; nothing where it is not said as psi says it."""
+    said = _edn(body) if body.startswith(b"{:error ") else _json(body)
     error = said.get("error") if isinstance(said, dict) else None
-    message = str(error["message"]) if isinstance(error, dict) and "message" in error else ""
-    return _Ended(ERROR, refusal(at, reply.status, message, reply.headers))
+    return str(error["message"]) if isinstance(error, dict) and "message" in error else ""
 
 
 def _wrong(message: str) -> NoReturn:

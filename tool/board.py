@@ -1,4 +1,6 @@
-"""What ``psi-tool watch`` shows in a terminal: sessions, countdowns that tick, the latest events. Fetches nothing."""
+"""What ``psi-tool watch`` shows in a terminal: sessions, countdowns that tick, the latest events; and where a terminal
+has no places to put them, the events alone, one line each. Fetches nothing.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +18,10 @@ from rich.rule import Rule
 from rich.text import Text
 
 from tool.client import Address
-from tool.output import Writing, plain
+from tool.output import Writing, flush, plain, text
 from tool.tables import Row, moment, one_line, schedule_row, session_row, terminal
 
-__all__ = ["Board", "sentence"]
+__all__ = ["Board", "Plain", "sentence"]
 
 _KEPT: Final = 200
 _FEWEST: Final = 3  # events that are shown, however small the terminal is
@@ -88,8 +90,7 @@ class Board:
         self._show_soon()
 
     def gap(self, reason: str, missed: int | None) -> None:
-        how_many = f"{missed} events are missing: " if missed else ""
-        self._events.append(_Line("", "", f"… {how_many}{reason} …", Text(), "yellow"))
+        self._events.append(_Line("", "", _gap(reason, missed), Text(), "yellow"))
         self._flowing = None
         self._show_soon()
 
@@ -162,6 +163,41 @@ class Board:
         who = "" if self._session else one_line(self._names.get(session) or session[:12])
         what, colon, text = one_line(sentence(event)).partition(": ")
         return _Line(moment(event.get("at"), "%H:%M:%S"), who, f"{what}{colon}", Text(text))
+
+
+class Plain:
+    """For a terminal that knows lines and nothing else."""
+
+    tick = None
+
+    def __init__(self, at: Address) -> None:
+        self._at = at
+
+    def event(self, event: Mapping[str, Any]) -> None:
+        session = one_line(event.get("sessionId") or "")
+        parts = (moment(event.get("at"), "%H:%M:%S"), session, one_line(sentence(event)))
+        self._line(" ".join(filter(None, parts)))
+
+    def gap(self, reason: str, missed: int | None) -> None:
+        self._line(_gap(reason, missed))
+
+    def answer(self, name: str, value: Any) -> None:
+        pass
+
+    def state(self, words: str) -> None:
+        self._line(plain(words) or f"psi at {self._at}: events as they happen; Ctrl-C ends it")
+
+    def refresh(self) -> None:
+        pass
+
+    def _line(self, words: str) -> None:
+        text(words)
+        flush()
+
+
+def _gap(reason: str, missed: int | None) -> str:
+    how_many = f"{missed} events are missing: " if missed else ""
+    return f"… {'1 event is missing: ' if missed == 1 else how_many}{reason} …"
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,7 +313,9 @@ def sentence(event: Mapping[str, Any]) -> str:
     match kind:
         case "schedule-changed":
             what = data.get("label") or data.get("message") or data.get("schedule-id")
-            return f"schedule {data.get('status')}: {what}"
+            # While it is delivered it stays what it was, which would read as if it had just been made.
+            is_under_way = data.get("delivery-phase") and data.get("status") in ("pending", "queued")
+            return f"schedule {'being delivered' if is_under_way else data.get('status')}: {what}"
         case "session-created" | "session-closed":
             return kind.replace("-", " ")
         case "session-changed":

@@ -119,13 +119,17 @@ class PsiTool:
         if session is not None and (not isinstance(session, str) or self._service.session(session, caller) is None):
             raise SessionNotFound(session if isinstance(session, str) else shown(session))
 
+    def _meant(self, asked: Request, caller: Caller) -> Caller:
+        """The caller in the session that the request names, if it names one."""
+        return self._service.within(asked.get("session-id"), caller)
+
     # -- the graph
 
     async def _query(self, asked: Request, caller: Caller) -> Answer:
         if asked.get("query") is None:
             raise Invalid("psi-tool query requires `query`: an EQL vector", code="psi-tool/query-required")
         entity = read_map("entity", asked.get("entity"))
-        result = await self._service.query(asked.get("query"), caller, entity=entity)
+        result = await self._service.query(asked.get("query"), self._meant(asked, caller), entity=entity)
         return {"psi-tool/result": result}
 
     async def _mutate(self, asked: Request, caller: Caller) -> Answer:
@@ -150,7 +154,7 @@ class PsiTool:
         if accepted := known[name].params:
             params = named(params, name, accepted)
         try:
-            result = await self._service.query([(Symbol(name), params)], caller)
+            result = await self._service.query([(Symbol(name), params)], self._meant(asked, caller))
         except MutationFailed as failed:
             # What the mutation itself refused is the answer; that it was called through the graph is a detail.
             raise failed.__cause__ if isinstance(failed.__cause__, PsiError) else failed from None
@@ -222,11 +226,11 @@ def _session(session: Session | None, **more: Any) -> Answer:
 
 def _error(refused: PsiError) -> dict[str, Any]:
     # What is wrong with the request itself, whoever finds it; all else went wrong while it was carried out.
-    at_fault = isinstance(refused, Refused) and not isinstance(refused, Conflict)
+    at_fault = isinstance(refused, Refused) and not isinstance(refused, Conflict) and not refused.done
     return {
-        "message": refused.message,
+        "message": refused.sentence(),
         "class": type(refused).__name__,
         "code": refused.code,
         "phase": VALIDATE if at_fault else EXECUTE,
-        "data": refused.facts(),
+        "data": refused.disclosed(),
     }

@@ -13,10 +13,17 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import BinaryIO, Final
 
-__all__ = ["Address", "BadAddress", "NoService", "NotHttp", "Reply", "address", "insecurity", "post"]
+__all__ = ["SILENCE", "Address", "BadAddress", "NoService", "NotHttp", "Reply", "address", "insecurity", "post"]
 
 CONNECT_SECONDS: Final = 10.0
-_LONGEST_LINE: Final = 65_536
+SILENCE: Final = 60.0  # seconds in which nothing comes, before a service counts as one that will not answer
+# What is read of an answer that somebody else may have made without an end.
+_LARGEST_HEAD: Final = 64 << 10  # bytes of all its lines together
+_MOST_LINES: Final = 100  # of headers, as they may drip
+_MOST_HEADS: Final = 10  # with those that say that the answer is still to come
+_LARGEST_BODY: Final = 1 << 30
+_PIECE: Final = 1 << 20  # Python takes all the room for a piece before the first byte of it has come
+_NOT_KNOWN: Final = "whether the request was carried out is not known"
 _PORTS: Final = {"http": 80, "https": 443}
 # What the service names when it starts. Who copies one of them means the service.
 _ENDPOINTS: Final = ("/psi-tool", "/eql", "/graphql")
@@ -27,7 +34,11 @@ class BadAddress(Exception):
 
 
 class NoService(Exception):
-    """Nobody answers there."""
+    """Nobody answers there. ``is_taken``: somebody took the connection, and then gave no answer that can be used."""
+
+    def __init__(self, why: str, *, is_taken: bool = False) -> None:
+        super().__init__(why)
+        self.is_taken = is_taken
 
 
 class NotHttp(Exception):
@@ -98,8 +109,9 @@ def _is_plain(text: str) -> bool:
     return all("!" <= character <= "~" for character in text)
 
 
-def post(at: Address, path: str, body: bytes, headers: Mapping[str, str]) -> Reply:
-    """Send one request and give its answer. Raises NoService or NotHttp."""
+def post(at: Address, path: str, body: bytes, headers: Mapping[str, str], silence: float | None = SILENCE) -> Reply:
+    """Send one request and give its answer. Raises NoService or NotHttp. ``silence``: how long nothing may come, in
+    seconds; None for a request whose answer takes as long as it takes."""
     lines = [
         f"POST {at.path}{path} HTTP/1.1",
         f"Host: {at.authority}",
@@ -109,37 +121,49 @@ def post(at: Address, path: str, body: bytes, headers: Mapping[str, str]) -> Rep
         *(f"{name}: {value}" for name, value in headers.items()),
     ]
     head = "\r\n".join(lines).encode("ascii") + b"\r\n\r\n"
-    with _connected(at) as connection:
+    with _connected(at, silence) as connection:
         refused: OSError | None = None
         try:
-            connection.sendall(head + body)
+            _send(connection, head + body)
         except OSError as error:  # who answers before all is sent, as with a body that is too long, is listened to
             refused = error
         try:
             with connection.makefile("rb") as answer:
                 return _reply(answer)
         except OSError as error:
-            raise NoService(_reason(refused or error)) from None
+            raise NoService(_reason(refused or error, _silent(silence)), is_taken=True) from None
 
 
-def _connected(at: Address) -> socket.socket:
+def _connected(at: Address, silence: float | None) -> socket.socket:
     try:
         # As bytes: an ASCII name needs no IDNA, whose tables cost more than the connection.
         connection = socket.create_connection((at.host.encode("ascii"), at.port), CONNECT_SECONDS)  # type: ignore[arg-type]
     except (OSError, UnicodeError) as error:
-        raise NoService(_reason(error)) from None
-    connection.settimeout(None)  # a run that is waited for may take its time
+        raise NoService(_reason(error, f"no answer within {CONNECT_SECONDS:g} s")) from None
     if not at.is_secure:
+        connection.settimeout(silence)
         return connection
     import ssl
 
+    # Nobody needs long to say who they are, however long the answer may take afterwards.
+    greeting = CONNECT_SECONDS if silence is None else min(silence, CONNECT_SECONDS)
+    connection.settimeout(greeting)
     try:
-        return ssl.create_default_context().wrap_socket(connection, server_hostname=at.host)
+        secured = ssl.create_default_context().wrap_socket(connection, server_hostname=at.host)
     except OSError as error:
         connection.close()
         if said := insecurity(at, error):
             raise NotHttp(said) from None
-        raise NoService(_reason(error)) from None
+        raise NoService(_reason(error, _silent(greeting)), is_taken=True) from None
+    secured.settimeout(silence)
+    return secured
+
+
+def _send(connection: socket.socket, given: bytes) -> None:
+    """In pieces: of ``sendall`` the limit would be for everything together, however well it went."""
+    left = memoryview(given)
+    while left:
+        left = left[connection.send(left) :]
 
 
 def insecurity(at: Address, error: OSError) -> str:
@@ -152,31 +176,38 @@ def insecurity(at: Address, error: OSError) -> str:
     return ""
 
 
-def _reason(error: Exception) -> str:
-    if isinstance(error, TimeoutError):
-        return f"no answer within {CONNECT_SECONDS:.0f} s"
+def _silent(seconds: float | None) -> str:
+    return f"nothing came for {seconds:g} s; {_NOT_KNOWN}" if seconds is not None else ""
+
+
+def _reason(error: Exception, late: str) -> str:
+    """``late``: what to say where it took too long for us, and not for the system, which has words of its own."""
+    if isinstance(error, TimeoutError) and error.errno is None:
+        return late
     return getattr(error, "strerror", None) or str(error) or type(error).__name__
 
 
 def _reply(answer: BinaryIO) -> Reply:
-    while True:
+    for _ in range(_MOST_HEADS):
         status, headers = _head(answer)
         if status >= 200:
             break
+    else:
+        raise NotHttp("it announces an answer again and again, and gives none")
     if headers.get("transfer-encoding", "").lower() == "chunked":
         return Reply(status, headers, _chunks(answer))
     length = headers.get("content-length", "")
     if not length:
-        return Reply(status, headers, b"" if status in (204, 304) else answer.read())
+        return Reply(status, headers, b"" if status in (204, 304) else _everything(answer))
     if not (length.isascii() and length.isdigit()):
-        raise NotHttp(f"its answer has the length {length!r}")
-    return Reply(status, headers, _exactly(answer, int(length)))
+        raise NotHttp(f"its answer has the length {length[:100]!r}")
+    return Reply(status, headers, _exactly(answer, _size(length, 10)))
 
 
 def _head(answer: BinaryIO) -> tuple[int, dict[str, str]]:
     first = _line(answer)
     if not first:
-        raise NoService("the connection was closed without an answer; whether the request was carried out is not known")
+        raise NoService(f"the connection was closed without an answer; {_NOT_KNOWN}", is_taken=True)
     version, _, rest = first.partition(" ")
     code = rest[:3]
     if first.startswith("\x15\x03"):  # how TLS begins to complain
@@ -184,37 +215,73 @@ def _head(answer: BinaryIO) -> tuple[int, dict[str, str]]:
     if not version.startswith("HTTP/") or not (code.isascii() and code.isdigit() and len(code) == 3):
         raise NotHttp("its answer is not HTTP")
     headers: dict[str, str] = {}
-    while line := _line(answer):
+    room = _LARGEST_HEAD - len(first)
+    for _ in range(_MOST_LINES):
+        line = _line(answer, room)
+        if not line.rstrip("\r\n"):
+            if not line:
+                raise _broken_off()
+            return int(code), headers
+        room -= len(line)
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
-    return int(code), headers
+    raise NotHttp(f"the head of its answer has more than {_MOST_LINES} lines")
 
 
-def _line(answer: BinaryIO) -> str:
-    line = answer.readline(_LONGEST_LINE)
-    if len(line) == _LONGEST_LINE:
-        raise NotHttp("a line of its answer is too long")
-    return line.decode("latin-1").rstrip("\r\n")
+def _line(answer: BinaryIO, room: int = _LARGEST_HEAD) -> str:
+    """With its end, so that an empty one is told from none."""
+    line = answer.readline(room + 1)
+    if len(line) > room:
+        raise NotHttp("the head of its answer is too long")
+    return line.decode("latin-1")
 
 
 def _chunks(answer: BinaryIO) -> bytes:
     parts: list[bytes] = []
+    total = 0
     while True:
-        size = _line(answer).partition(";")[0].strip()
-        try:
-            length = int(size, 16)
-        except ValueError:
-            length = -1
-        if length < 0:
-            raise NoService("the answer broke off")
+        length = _size(_line(answer).partition(";")[0].strip(), 16)
         if not length:
             return b"".join(parts)
-        parts.append(_exactly(answer, length))
+        total += length
+        parts.append(_exactly(answer, length, total))
         _line(answer)
 
 
-def _exactly(answer: BinaryIO, length: int) -> bytes:
-    found = answer.read(length)
-    if len(found) < length:
-        raise NoService("the answer broke off")
+def _size(written: str, base: int) -> int:
+    try:
+        found = int(written[:100], base)  # a number of thousands of digits is an error of its own to Python
+    except ValueError:
+        found = -1
+    if found < 0:
+        raise _broken_off()
     return found
+
+
+def _exactly(answer: BinaryIO, length: int, total: int = 0) -> bytes:
+    """So many bytes. ``total``: with those that were read before."""
+    if max(length, total) > _LARGEST_BODY:
+        raise NotHttp(f"its answer is larger than {_LARGEST_BODY >> 30} GiB")
+    parts: list[bytes] = []
+    while length:
+        found = answer.read(min(length, _PIECE))
+        if not found:
+            raise _broken_off()
+        parts.append(found)
+        length -= len(found)
+    return b"".join(parts)
+
+
+def _everything(answer: BinaryIO) -> bytes:
+    parts: list[bytes] = []
+    total = 0
+    while found := answer.read(_PIECE):
+        total += len(found)
+        if total > _LARGEST_BODY:
+            raise NotHttp(f"its answer is larger than {_LARGEST_BODY >> 30} GiB")
+        parts.append(found)
+    return b"".join(parts)
+
+
+def _broken_off() -> NoService:
+    return NoService(f"the answer broke off; {_NOT_KNOWN}", is_taken=True)

@@ -323,6 +323,7 @@ COMMANDS: Final = (
                 file=True,
             ),
             Option("entity", "what the query starts from: a map of attributes", _CONFIG_SHOWN, kind=MAP),
+            _WHOSE,
             Option("explain", "show what would be called; nothing is", kind=FLAG),
         ),
         (
@@ -339,6 +340,7 @@ COMMANDS: Final = (
         (
             Option("mutation", "its qualified name", "NAME", required=True, place="NAME"),
             Option("params", "its params: a map", _CONFIG_SHOWN, kind=MAP),
+            _WHOSE,
         ),
         ("psi-tool mutate psi.agent-session/create --params '{:name \"First\"}'",),
         shared=WITHOUT_ID,
@@ -364,7 +366,7 @@ COMMANDS: Final = (
         (
             Option(
                 "format",
-                "openai where nothing is said; graphql prints the SDL",
+                "openai where nothing is said; graphql prints the SDL, which --json and --edn make a string of",
                 choices=("openai", "anthropic", "mcp", "graphql"),
             ),
         ),

@@ -1,6 +1,7 @@
 """What psi-tool takes: actions, ops and keys, declared once.
 
-The reader of requests, the JSON schema that agents get, the command line and the reference page are all made from this.
+The reader of requests, the JSON schema that agents get and the reference page are made from this. The command line has
+a table of its own, :mod:`tool.commands`, since reading this one costs more than a request; a test holds it to this.
 Which values a key accepts is said in words here and decided where the command is carried out.
 """
 
@@ -43,10 +44,13 @@ class Action:
     ops: tuple[Op, ...] = ()
     keys: tuple[Key, ...] = ()
     example: str = field(default="", kw_only=True, repr=False)
+    more: str = field(default="", kw_only=True, repr=False)  # what is accepted besides, and not offered to a model
 
 
+# One type for each key, and nothing left open: there are providers that refuse a tool as a whole for a union of types,
+# an array without `items` or an object without `properties`. What is accepted besides stands on the reference page.
 _TEXT: Final = {"type": "string"}
-_MAP: Final = {"type": ["object", "string"]}
+_MAP: Final = {"type": "object", "properties": {}, "additionalProperties": True}
 
 _SESSION: Final = Key("session-id", "the session that is meant; left out, the invoking one", _TEXT)
 _CONFIG_DOC: Final = "keys: " + ", ".join(f"`{key.name}`" for key in CONFIG_KEYS)
@@ -60,16 +64,12 @@ DESCRIPTION: Final = (
 ACTIONS: Final = (
     Action(
         "query",
-        "Asks the attribute graph, from the root of the invoking session. A request with `query` and no `action` means "
-        "this one.",
+        "Asks the attribute graph, from the root of the invoking session.",
+        more="A request with `query` and no `action` means this one. In an EDN request the vector may stand as it is.",
         keys=(
-            Key(
-                "query",
-                "an EQL vector: EDN text, or EDN data in an EDN request, e.g. `[:psi.scheduler/pending-count]`",
-                {"type": ["string", "array"]},
-                required=True,
-            ),
-            Key("entity", "a map of attributes that the query starts from, or EDN text of one", _MAP),
+            Key("query", "an EQL vector as EDN text, e.g. `[:psi.scheduler/pending-count]`", _TEXT, required=True),
+            Key("entity", "a map of attributes that the query starts from", _MAP),
+            _SESSION,
         ),
         example="""\
 {:action "query"
@@ -80,7 +80,8 @@ ACTIONS: Final = (
         "Calls a mutation of the graph by its name.",
         keys=(
             Key("mutation", "its qualified name, e.g. `psi.scheduler/cancel`", _TEXT, required=True),
-            Key("params", "a map of its params, or EDN text of one", _MAP),
+            Key("params", "a map of its params", _MAP),
+            _SESSION,
         ),
         example="""\
 {:action "mutate"

@@ -3,61 +3,51 @@
 from __future__ import annotations
 
 import json
-import re
-import sys
 from collections.abc import Mapping
 from typing import Any
 
-from tool.output import text
+from tool.commands import OK
+from tool.output import EDN, PEOPLE, data, form, text
+from tool.render import as_edn
 
-__all__ = ["as_edn", "described", "run"]
+__all__ = ["described", "run"]
 
 NAME = "psi-tool"
-_NAME = re.compile(r"[^\W\d][\w.*+!?$%&=<>-]*(/[^\W\d][\w.*+!?$%&=<>-]*)?")
 
 
-def described(form: str) -> dict[str, Any]:
+def described(name: str) -> dict[str, Any]:
     """psi-tool as a tool of ``openai``, ``anthropic`` or ``mcp``."""
     from tool.declarations import DESCRIPTION
     from tool.schema import json_schema
 
     about = {"name": NAME, "description": DESCRIPTION}
-    match form:
+    match name:
         case "openai":
             return {"type": "function", "function": {**about, "parameters": json_schema()}}
         case "anthropic":
             return {**about, "input_schema": json_schema()}
         case "mcp":
             return {**about, "inputSchema": json_schema()}
-    raise ValueError(form)
+    raise ValueError(name)
 
 
 def run(values: Mapping[str, Any]) -> int:
-    """Print it: laid out for a terminal, one line for a pipe. The SDL of GraphQL is text in any case."""
-    form = values["format"] or "openai"
-    if form == "graphql":
+    """Print it: laid out for a terminal, one line for a pipe. The SDL of GraphQL is text, or a string where JSON or EDN
+    is asked for."""
+    name = values["format"] or "openai"
+    reader = form(values)
+    if name == "graphql":
         from psi.faces.graphql import sdl
 
-        text(sdl().rstrip("\n"))
-    elif values["edn"]:
-        text(as_edn(described(form)))
+        written = sdl().rstrip("\n")
+        if values["edn"]:
+            data(as_edn(written).encode())
+        elif values["json"]:
+            data(json.dumps(written).encode())
+        else:
+            text(written)
+    elif reader == EDN:
+        data(as_edn(described(name)).encode())
     else:
-        laid_out = sys.stdout.isatty() and not values["json"]
-        text(json.dumps(described(form), ensure_ascii=True, indent=2 if laid_out else None))
-    return 0
-
-
-def as_edn(value: Any) -> str:
-    """JSON data as EDN: its keys are keywords where they can be."""
-    from psi.edn import dumps
-
-    return dumps(_keywords(value))
-
-
-def _keywords(value: Any) -> Any:
-    from psi.edn import Keyword
-
-    if isinstance(value, Mapping):
-        named = ((Keyword(key) if _NAME.fullmatch(key) else key, below) for key, below in value.items())
-        return {key: _keywords(below) for key, below in named}
-    return [_keywords(each) for each in value] if isinstance(value, list) else value
+        data(json.dumps(described(name), indent=2 if reader == PEOPLE else None).encode())
+    return OK

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from tool.commands import BROKEN_PIPE, ERROR, INTERRUPTED, OK, WRONG_USAGE, Command
-from tool.output import Unwritten, flush, forget, plain, text
+from tool.output import Unwritten, flush, forget, plain, ready, text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Carry out what was typed. 0 ok, 1 the service said error, 2 wrong usage, 3 no service reachable."""
     if sys.stdout is None:  # how Python says that it was closed by whoever started us
         return _unwritten("the output could not be written: standard output is closed")
+    ready()
     try:
         try:
             return _carry_out(sys.argv[1:] if arguments is None else arguments)
@@ -62,7 +63,9 @@ def _run(command: Command, values: Values) -> int:
         case "serve":
             return _serve(values)
         case "token":
-            return _token(command, values)
+            from tool.tokens import run as token
+
+            return token(command, values)
         case "watch":
             from tool.watch import run as watch
 
@@ -103,15 +106,6 @@ def _serve(flags: Mapping[str, Any]) -> int:
     except Unwritten:  # a service does not live by what it prints
         forget()
     return code
-
-
-def _token(command: Command, values: Mapping[str, Any]) -> int:
-    from argparse import Namespace
-
-    from tool.tokens import run
-
-    named = {name.replace("-", "_"): value for name, value in values.items()}
-    return run(Namespace(command=command.words[0], op=command.words[1], **named))
 
 
 if __name__ == "__main__":

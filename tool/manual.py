@@ -28,7 +28,7 @@ _CODES = (
     (OK, "ok"),
     (ERROR, "the service said error, or refused the request as a whole; or the run that `--wait` waited for failed"),
     (WRONG_USAGE, "wrong usage; nothing was sent, unless `--only-id` finds no id in the answer to a request"),
-    (NO_SERVICE, "no service is reachable"),
+    (NO_SERVICE, "no service is reachable: nobody is there, or somebody else, or nothing came for a minute"),
     (INTERRUPTED, "interrupted; `watch` ends with 0, since that is how it ends"),
     (BROKEN_PIPE, "whoever read the output has gone"),
     (TERMINATED, "`watch` was told to end"),
@@ -51,7 +51,8 @@ def manual() -> str:
         "",
         (
             "They may stand before the command, behind it or between its words. An option wins over its variable. "
-            "Behind `--` nothing is an option. Where `@FILE` is taken, `-` and `@-` read standard input."
+            "Behind `--` nothing is an option. Where `@FILE` is taken, `-` and `@-` read standard input. Every command "
+            "takes all of them but `--only-id`; one that has no use for an option ignores it."
         ),
         "",
         *_table(
@@ -99,10 +100,10 @@ def _command(command: Command) -> Iterator[str]:
         yield "It takes the shared options, but no session from `PSI_SESSION`: none is needed, and one may have gone."
     elif command.shared and command.shared != SHARED:
         yield ""
-        yield f"Of the shared options it takes {', '.join(f'`{each.flag}`' for each in command.shared)}."
+        yield f"Of the shared options it has a use for {', '.join(f'`{each.flag}`' for each in command.shared)}."
     elif not command.shared:
         yield ""
-        yield "It takes none of the shared options."
+        yield "It has no use for the shared options."
     yield from ("", "```sh", *command.examples, "```")
 
 

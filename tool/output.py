@@ -1,19 +1,43 @@
 """Standard output, and text that is safe to show there. Whatever psi-tool prints goes through here.
 
-Two things are decided here and nowhere else: that an output which cannot be written ends the command with a sentence,
-and which characters never reach a terminal as they are. Knows no request and no answer, and imports nothing heavy.
+Decided here and nowhere else: who reads it, a person or a program; that an output which cannot be written ends the
+command with a sentence; and which characters never reach a terminal as they are. Knows no request and no answer, and
+imports nothing heavy.
 """
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from types import TracebackType
-    from typing import Final
+    from typing import Any, Final, TextIO
 
-__all__ = ["Unwritten", "Writing", "data", "flush", "forget", "plain", "text"]
+__all__ = [
+    "EDN",
+    "JSON",
+    "PEOPLE",
+    "Unwritten",
+    "Writing",
+    "data",
+    "flush",
+    "forget",
+    "form",
+    "has_colours",
+    "is_dumb",
+    "plain",
+    "ready",
+    "text",
+]
+
+# Who reads what is printed.
+PEOPLE: Final = "people"
+JSON: Final = "json"
+EDN: Final = "edn"
 
 # What a terminal obeys instead of showing it: control characters, and the marks that turn the direction of writing,
 # with which a name could read as another one.
@@ -50,6 +74,31 @@ class Writing:
             raise Unwritten(error) from None
 
 
+def ready() -> None:
+    """Make the streams such that writing to them fails for no other reason than that nobody takes it."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What its encoding has no character for: an answer with a gap in it is worth more than none.
+        sys.stdout.reconfigure(errors="replace")
+    if sys.stderr is None:  # how Python says that it was closed by whoever started us
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 – for as long as we live
+
+
+def form(values: Mapping[str, Any]) -> str:
+    """PEOPLE, JSON or EDN: what was asked for, or else people in a terminal and a program behind a pipe."""
+    if values.get("edn"):
+        return EDN
+    return PEOPLE if sys.stdout.isatty() and not values.get("json") else JSON
+
+
+def is_dumb() -> bool:
+    """Whether the terminal knows lines and nothing else: no colours and no places."""
+    return os.environ.get("TERM", "").lower() in ("dumb", "unknown")
+
+
+def has_colours(stream: TextIO) -> bool:
+    return stream.isatty() and not os.environ.get("NO_COLOR") and not is_dumb()
+
+
 def text(written: str) -> None:
     """A line, or lines."""
     with Writing():
@@ -61,7 +110,7 @@ def data(body: bytes) -> None:
     body = body.rstrip(b"\n") + b"\n"
     with Writing():
         if sys.stdout.isatty():
-            body = body.decode("utf-8", "replace").translate(_ESCAPED).encode("utf-8", "replace")
+            body = body.decode("utf-8", "replace").translate(_ESCAPED).encode(sys.stdout.encoding, "replace")
         sys.stdout.flush()
         sys.stdout.buffer.write(body)
         sys.stdout.buffer.flush()
@@ -74,8 +123,6 @@ def flush() -> None:
 
 def forget() -> None:
     """What is still buffered must not be tried again at exit, with a complaint."""
-    import os
-
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 

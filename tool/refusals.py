@@ -7,14 +7,16 @@ text out: prints nothing, and imports nothing heavy.
 
 from __future__ import annotations
 
+from tool.commands import ERROR, NO_SERVICE
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Any, Final
 
-    from tool.client import Address
+    from tool.client import Address, NoService
 
-__all__ = ["helps", "no_service", "not_psi", "other_version", "refusal", "sentence"]
+__all__ = ["helps", "no_service", "not_psi", "other_version", "refusal", "sentence", "unanswered"]
 
 _LOST: Final = "session/not-found"
 _HINTS: Final = {
@@ -25,7 +27,6 @@ _HINTS: Final = {
     "auth/read-only": "`psi-tool token create --scope write` makes a token that may.",
 }
 _LEAVE: Final = "It comes from PSI_SESSION; `unset PSI_SESSION` leaves it. "
-_PLACE: Final = "Check --url or PSI_URL."
 
 
 # -- an error within an answer
@@ -86,9 +87,13 @@ def _amount(number: int, facts: Mapping[str, Any]) -> str:
 # -- the service as a whole
 
 
-def refusal(at: Address, status: int, message: str, headers: Mapping[str, str] | None = None) -> str:
-    """A refusal as a sentence with what helps. ``message``: the service's own words; ``headers``: lower-case names."""
+def refusal(at: Address, status: int, message: str, headers: Mapping[str, str] | None = None) -> tuple[int, str]:
+    """The exit code, and a refusal as a sentence with what helps. ``message``: the service's own words, without which
+    it is none of psi; ``headers``: lower-case names."""
     headers = headers or {}
+    if not message:
+        leads = f" and leads to {headers['location']}" if headers.get("location") else ""
+        return NO_SERVICE, not_psi(at, f"it says {status}{leads}")
     hint = ""
     if status == 401:
         # What it says behind that is for those who write HTTP themselves.
@@ -101,24 +106,33 @@ def refusal(at: Address, status: int, message: str, headers: Mapping[str, str] |
         hint = " It is starting, stopping or has too much to do: try again in a moment."
     elif status >= 500:
         hint = " The log of the service says more."
-    elif not message:
-        leads = f" and leads to {headers['location']}" if headers.get("location") else ""
-        return not_psi(at, f"it says {status}{leads}")
-    words = f": {message.rstrip('.')}" if message else ""
-    return f"The service at {at} refused ({status}){words}.{hint}"
+    return ERROR, f"The service at {at} refused ({status}): {message.rstrip('.')}.{hint}"
 
 
 def not_psi(at: Address, why: object) -> str:
-    return f"What answers at {at} is no psi service: {why}. {_PLACE}"
+    return f"What answers at {at} is no psi service: {why}. {_elsewhere(at)}"
 
 
 def other_version(at: Address, why: object) -> str:
-    return f"What answers at {at} is no psi service, or one of another version: {why}. {_PLACE}"
+    return f"What answers at {at} is no psi service, or one of another version: {why}. {_elsewhere(at)}"
 
 
-def no_service(at: Address, why: object) -> str:
+def unanswered(at: Address, why: object) -> str:
+    """Somebody is there, and says nothing that could be used."""
+    return f"What answers at {at} is no psi service, or one that has stopped: {why}. {_elsewhere(at)}"
+
+
+def no_service(at: Address, error: NoService) -> str:
+    if error.is_taken:
+        return unanswered(at, error)
     return (
-        f"No psi service is reachable at {at}: {why}.\n"
+        f"No psi service is reachable at {at}: {error}.\n"
         "Start one with `psi-tool serve`, or `make serve` in the project's folder; another place is named with --url "
         "or PSI_URL."
     )
+
+
+def _elsewhere(at: Address) -> str:
+    """How to have one all the same, where this port is somebody else's."""
+    port = at.port + 1 if 1023 < at.port < 65_535 else 8420
+    return f"Start one on another port with `psi-tool serve --port {port}`; --url or PSI_URL says where it is."

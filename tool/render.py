@@ -1,9 +1,11 @@
-"""Answers as JSON data: keywords lose their colon, instants are ISO-8601 with a Z, sets are sorted lists."""
+"""Answers as JSON data: keywords lose their colon, instants are ISO-8601 with a Z, sets are sorted lists. And what is
+JSON data to begin with as EDN."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
@@ -11,10 +13,11 @@ from typing import Any, Final
 from uuid import UUID
 
 from psi.core.clock import instant_text
-from psi.edn import WriteError, dumps
+from psi.edn import Keyword, WriteError, dumps
 
-__all__ = ["as_json"]
+__all__ = ["as_edn", "as_json"]
 
+_NAME: Final = re.compile(r"[^\W\d][\w.*+!?$%&=<>-]*(/[^\W\d][\w.*+!?$%&=<>-]*)?")
 
 # What is JSON already; most of what there is to write, so it is asked first, and by class alone.
 _PLAIN: Final = frozenset((str, int, bool, type(None)))
@@ -60,3 +63,17 @@ def _written(value: Any) -> str:
         return dumps(value)
     except WriteError:
         return str(value)
+
+
+def as_edn(value: Any, named: Callable[[str], str] = str) -> str:
+    """JSON data as EDN text: keys are keywords where they can be. ``named``: a key as EDN calls it."""
+    return dumps(_keywords(value, named))
+
+
+def _keywords(value: Any, named: Callable[[str], str]) -> Any:
+    if isinstance(value, Mapping):
+        keys = {key: named(key) for key in value}
+        return {
+            Keyword(name) if _NAME.fullmatch(name) else name: _keywords(value[key], named) for key, name in keys.items()
+        }
+    return [_keywords(each, named) for each in value] if isinstance(value, list) else value

@@ -18,7 +18,7 @@ __all__ = ["json_schema", "reference"]
 
 _REQUEST = (
     "A request is a map, as JSON or EDN. Keys are kebab-case; `delay_ms` is taken for `delay-ms`. A key that is not "
-    "known is refused with the nearest one that is."
+    "known is refused with the nearest one that is. Where a map is taken, EDN text of one is taken, too."
 )
 
 _INVOKING = (
@@ -150,14 +150,21 @@ _ENVELOPE: Final = (
 _ERROR: Final = (
     ("`message`", "a sentence: what was wrong and, where that helps, what is accepted"),
     ("`class`", "the kind of error"),
-    ("`code`", "a stable name to match on, such as `scheduler/delay-too-short`; a fault inside psi has none"),
+    (
+        "`code`",
+        "a stable name to match on, such as `scheduler/delay-too-short`, and `psi/internal` for a fault inside psi",
+    ),
     ("`phase`", "`:validate`: the request is wrong as it stands; `:execute`: it could not be carried out"),
     ("`data`", "the facts: bounds, accepted keys, ids"),
 )
 
 
 def _envelope() -> Iterator[str]:
-    yield "Every request is answered by an envelope; nothing is raised. A call that failed has changed nothing."
+    yield (
+        "Every request is answered by an envelope; nothing is raised. A call that failed has changed nothing. Only a "
+        "query may fail after a mutation in it was carried out; then the message says so, and `done` in `data` has "
+        "what came of it."
+    )
     yield ""
     yield from _table(("key", "what"), _ENVELOPE)
     yield ""
@@ -210,7 +217,7 @@ def _words(head: str, words: Iterable[Any], meanings: Mapping[Any, str]) -> Iter
 def _action(action: Action) -> Iterator[str]:
     yield f"## {action.name}"
     yield ""
-    yield action.doc
+    yield f"{action.doc} {action.more}".rstrip()
     yield from _keys(action.keys)
     yield from _example(action.example)
     for op in action.ops:

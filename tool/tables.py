@@ -91,7 +91,9 @@ def show(
     else:
         shown = _data(envelope["psi-tool/result"] if "psi-tool/result" in envelope else dict(envelope))
     with Writing():
-        console.print(shown)
+        # Nothing is cut off where the terminal ends. Tables keep to its width by themselves; what is to be copied, a
+        # command or JSON, would be something else with a piece of it missing or a line break in the middle.
+        console.print(Group(shown), crop=False)
 
 
 def complain(error: Mapping[str, Any], errors: Console | None = None, *, variable: str = "") -> None:
@@ -103,7 +105,13 @@ def complain(error: Mapping[str, Any], errors: Console | None = None, *, variabl
 
 
 def _data(value: Any) -> RenderableType:
-    return JSON(json.dumps(_safe(value), ensure_ascii=False), indent=2)
+    return _unbroken(JSON(json.dumps(_safe(value), ensure_ascii=False), indent=2).text)
+
+
+def _unbroken(text: Text) -> Text:
+    """As it stands, however narrow the terminal is; within a group, since a text alone is made anew for printing."""
+    text.no_wrap, text.overflow = True, "ignore"
+    return text
 
 
 def _safe(value: Any) -> Any:
@@ -384,7 +392,7 @@ def _submitted(content: Content, width: int, now: datetime) -> RenderableType:
         return answer
     # The answer names a record, and this is where it stands.
     query = f"psi-tool query '[:psi.run/error]' --entity '{{:psi.run/id \"{plain(run.get('run-id'))}\"}}'"
-    return Group(answer, Text("Why:"), Text(f"  {query}", no_wrap=True, overflow="ignore"))
+    return Group(answer, Text("Why:"), _unbroken(Text(f"  {query}")))
 
 
 def _stopped(content: Content, width: int, now: datetime) -> RenderableType:

@@ -1,25 +1,15 @@
 """``psi-tool token create|list|revoke``: API tokens, in the data folder of the service.
 
 Works on the file itself and needs no service: the first token has to come from somewhere, and whoever can write there
-owns the service anyway. One that runs notices at once. The arguments are those of a namespace:
-
-    op       create | list | revoke
-    data     the data folder; None: PSI_DATA, or what the service takes by itself
-    create   user, name, scope ("write"; it implies the lesser ones), expires ("30d"; None: never),
-             plain (print the token and nothing else)
-    list     user (None: everybody's)
-    revoke   id ("tok-…")
-    json, edn   the form of the output; neither: readable in a terminal, JSON in a pipe
+owns the service anyway. One that runs notices at once.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import sys
-from argparse import Namespace
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -28,48 +18,49 @@ from psi.core.clock import instant_text
 from psi.core.errors import Invalid
 from psi.core.identity import SCOPES, WRITE, read_scopes
 from psi.core.session import LOCAL_USER
-from psi.edn import Keyword, dumps
 from psi.engine import SystemClock
 from psi.errors import PsiError
 from psi.settings import Settings, read_seconds
 from psi.store import Credentials, Token, TokenNotFound
 from psi.store.credentials import FILE
-from tool.output import Writing, plain, text
+from tool.arguments import Values
+from tool.commands import ERROR, OK, WRONG_USAGE, Command
+from tool.output import EDN, PEOPLE, Writing, data, form, plain, text
+from tool.render import as_edn
 
 __all__ = ["run"]
-
-OK, SAID_NO, WRONG_USAGE = 0, 1, 2
 
 _UNTIL_REVOKED: Final = "never"
 
 
-def run(arguments: Namespace) -> int:
+def run(command: Command, values: Values) -> int:
     """Carry out one of them; the exit code."""
+    op = command.words[-1]
     try:
-        folder = _folder(arguments)
-        {"create": _create, "list": _list, "revoke": _revoke}[arguments.op](arguments, folder, SystemClock().now().wall)
+        folder = _folder(values)
+        {"create": _create, "list": _list, "revoke": _revoke}[op](values, folder, SystemClock().now().wall)
     except PsiError as refused:
-        sys.stderr.write(f"psi-tool token {arguments.op}: {plain(refused.message)}\n")
-        return WRONG_USAGE if isinstance(refused, Invalid) else SAID_NO
+        sys.stderr.write(f"psi-tool {command.name}: {plain(refused.message)}\n")
+        return WRONG_USAGE if isinstance(refused, Invalid) else ERROR
     return OK
 
 
-def _create(arguments: Namespace, folder: Path, now: datetime) -> None:
-    scopes = _scopes(_given(arguments, "scope"))
-    lasts = _lifetime(_given(arguments, "expires"))
+def _create(values: Values, folder: Path, now: datetime) -> None:
+    scopes = _scopes(values["scope"])
+    lasts = _lifetime(values["expires"])
     with Credentials.open(folder) as credentials:
         made = credentials.create_token(
             now=now,
-            user=LOCAL_USER if (user := _given(arguments, "user")) is None else user,
-            name=_given(arguments, "name"),
+            user=LOCAL_USER if values["user"] is None else values["user"],
+            name=values["name"],
             scopes=scopes,
             lasts=lasts,
         )
-    if _given(arguments, "plain"):
+    if values["plain"]:
         text(made.text)
         return
-    if not _is_for_people(arguments):
-        text(_written({"token": made.text, **made.token.as_data()}, arguments))
+    if form(values) != PEOPLE:
+        _write({"token": made.text, **made.token.as_data()}, values)
         return
     text(made.text)
     text("")
@@ -77,51 +68,44 @@ def _create(arguments: Namespace, folder: Path, now: datetime) -> None:
     text("Use it:  export PSI_TOKEN=…  or  psi-tool --token …  or  the header  Authorization: Bearer …")
 
 
-def _list(arguments: Namespace, folder: Path, now: datetime) -> None:
+def _list(values: Values, folder: Path, now: datetime) -> None:
     found: list[Token] = []
     if (folder / FILE).exists():  # looking must not leave a file behind
         with Credentials.open(folder) as credentials:
-            found = credentials.tokens(_given(arguments, "user"))
+            found = credentials.tokens(values["user"])
     listed = [{**token.as_data(), "state": token.state(now)} for token in found]
-    if not _is_for_people(arguments):
-        text(_written({"tokens": listed}, arguments))
+    if form(values) != PEOPLE:
+        _write({"tokens": listed}, values)
     elif listed:
         _show(listed)
     else:
         text(f"No tokens in {plain(folder)}. `psi-tool token create` makes one.")
 
 
-def _revoke(arguments: Namespace, folder: Path, now: datetime) -> None:
-    named = _given(arguments, "id")
+def _revoke(values: Values, folder: Path, now: datetime) -> None:
+    named = values["id"]
     if not named:
         raise Invalid("which one? Give its id; `psi-tool token list` shows them")
     if not (folder / FILE).exists():
         raise TokenNotFound(named)
     with Credentials.open(folder) as credentials:
         ended = credentials.revoke(named, now=now)
-    if _is_for_people(arguments):
+    if form(values) == PEOPLE:
         text(f"{ended.id} is revoked: it and its logins are refused from now on.")
     else:
-        text(_written({**ended.as_data(), "state": ended.state(now)}, arguments))
+        _write({**ended.as_data(), "state": ended.state(now)}, values)
 
 
 # -- arguments
 
 
-def _given(arguments: Namespace, name: str) -> Any:
-    return getattr(arguments, name, None)
-
-
-def _folder(arguments: Namespace) -> Path:
+def _folder(values: Values) -> Path:
     env = {"PSI_DATA": os.environ.get("PSI_DATA", "")}
-    return Path(Settings.read({"data": _given(arguments, "data")}, env).data)
+    return Path(Settings.read({"data": values["data"]}, env).data)
 
 
-def _scopes(given: str | Iterable[str] | None) -> frozenset[str]:
-    if given is None:
-        return read_scopes([WRITE])
-    text = given if isinstance(given, str) else ",".join(given)
-    return read_scopes(name for name in re.split(r"[,\s]+", text.strip().lower()) if name)
+def _scopes(given: str | None) -> frozenset[str]:
+    return read_scopes([WRITE] if given is None else [given])
 
 
 def _lifetime(given: str | None) -> timedelta | None:
@@ -138,18 +122,12 @@ def _lifetime(given: str | None) -> timedelta | None:
 # -- output
 
 
-def _is_for_people(arguments: Namespace) -> bool:
-    return not _given(arguments, "json") and not _given(arguments, "edn") and sys.stdout.isatty()
-
-
-def _written(value: dict[str, Any], arguments: Namespace) -> str:
-    return dumps(_as_edn(value)) if _given(arguments, "edn") else json.dumps(value, ensure_ascii=False)
-
-
-def _as_edn(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {Keyword(key.replace("_", "-")): _as_edn(each) for key, each in value.items()}
-    return [_as_edn(each) for each in value] if isinstance(value, list) else value
+def _write(value: Mapping[str, Any], values: Values) -> None:
+    """JSON names things as REST does, and EDN as EDN does."""
+    if form(values) == EDN:
+        data(as_edn(value, lambda key: key.replace("_", "-")).encode())
+    else:
+        data(json.dumps(value, ensure_ascii=False).encode())
 
 
 def _described(token: Token) -> str:

@@ -15,27 +15,21 @@ from contextlib import ExitStack, closing
 from time import monotonic
 from typing import Any, Final, NoReturn, Protocol
 
-from websockets.exceptions import (
-    ConnectionClosed,
-    InvalidHandshake,
-    InvalidStatus,
-    InvalidURI,
-    WebSocketException,
-)
+from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketException
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Subprotocol
 
 from tool.arguments import Values
 from tool.ask import place, plain_header, say
-from tool.client import Address, insecurity
+from tool.client import Address, NoService, insecurity
 from tool.commands import ERROR, NO_SERVICE, OK, TERMINATED
-from tool.output import flush, plain, text
-from tool.refusals import helps, no_service, not_psi, other_version, refusal, sentence
+from tool.output import EDN, PEOPLE, data, form, is_dumb, plain
+from tool.refusals import helps, no_service, not_psi, other_version, refusal, sentence, unanswered
 
 __all__ = ["Lines", "Screen", "Watch", "run"]
 
 PROTOCOL: Final = Subprotocol("graphql-transport-ws")
-_ACK_SECONDS: Final = 10.0
+_PATIENCE: Final = 10.0
 _LARGEST: Final = 64 * 1024 * 1024  # an answer; the service bounds its own
 _PAUSES: Final = (0.25, 0.5, 1.0, 2.0, 5.0)  # seconds before each new attempt; the last one stays
 
@@ -108,13 +102,16 @@ class Lines:
     def refresh(self) -> None:
         pass
 
-    def _line(self, data: Mapping[str, Any]) -> None:
-        text(self._form(data))
-        flush()
+    def _line(self, told: Mapping[str, Any]) -> None:
+        data(self._form(told).encode("utf-8", "replace"))
 
 
 class Refused(Exception):
-    """The service will not have it; asking again is no use."""
+    """The service will not have it, or is none; asking again is no use."""
+
+    def __init__(self, message: str, code: int = ERROR) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 def run(values: Values) -> int:
@@ -125,14 +122,20 @@ def run(values: Values) -> int:
     variable = "" if values["all"] else values.from_variable("session")
     try:
         with ExitStack() as stack:
-            if values["edn"]:
-                from tool.formats import as_edn
+            screen: Screen
+            reader = form(values)
+            if reader == PEOPLE and is_dumb():
+                from tool.board import Plain
 
-                screen: Screen = Lines(as_edn)
-            elif values["json"] or not sys.stdout.isatty():
-                screen = Lines()
-            else:
+                screen = Plain(at)
+            elif reader == PEOPLE:
                 screen = _board(stack, at, session, "from PSI_SESSION; --all shows all" if variable else "")
+            elif reader == EDN:
+                from tool.render import as_edn
+
+                screen = Lines(as_edn)
+            else:
+                screen = Lines()
             said, code = Watch(at, token, session, screen, variable=variable).run()
     except KeyboardInterrupt:
         return OK
@@ -156,12 +159,21 @@ def _leave(number: int, frame: object) -> NoReturn:
 
 
 class Watch:
-    """``variable``: the session, if the environment gave it."""
+    """``variable``: the session, if the environment gave it. ``patience``: how long a service may take to be reached
+    and to introduce itself, each, in seconds."""
 
     def __init__(
-        self, at: Address, token: str | None, session: str | None, screen: Screen, *, variable: str = ""
+        self,
+        at: Address,
+        token: str | None,
+        session: str | None,
+        screen: Screen,
+        *,
+        variable: str = "",
+        patience: float = _PATIENCE,
     ) -> None:
         self._at = at
+        self._patience = patience
         self._variable = variable
         self._token = token
         self._session = session
@@ -169,6 +181,7 @@ class Watch:
         self._last: int | None = None  # the newest event that was shown, or was there when watching began
         self._started: str | None = None  # when the service did
         self._connected = False
+        self._knows_gap = False  # it was told already that something is missing before the next event
 
     def run(self) -> tuple[str, int]:
         """Follow until there is no use: why, and the exit code."""
@@ -181,32 +194,42 @@ class Watch:
                 with closing(self._connect()) as connection:
                     self._follow(connection)
             except Refused as refused:
-                return str(refused), ERROR
+                return str(refused), refused.code
             except ConnectionClosed as closed:
                 if closed.rcvd is not None and closed.rcvd.code in _FOR_GOOD:
                     return f"The service at {self._at} refused: {_FOR_GOOD[closed.rcvd.code]}.", ERROR
+                if self._started is None:
+                    return unanswered(self._at, why), NO_SERVICE
             except (OSError, WebSocketException) as error:
                 answer = _answer(error)
                 if answer is not None and (answer.response.status_code not in (429, 503) or self._started is None):
-                    return self._refusal(answer), ERROR
+                    return self._refusal(answer)
                 why = f"the service answers {answer.response.status_code}" if answer is not None else _reason(error)
                 if self._started is None:
-                    return self._nobody(error, why)
+                    return self._nobody(error), NO_SERVICE
             failures = 0 if self._connected else failures + 1
             self._wait(why, _PAUSES[min(failures, len(_PAUSES) - 1)])
 
-    def _refusal(self, answer: InvalidStatus) -> str:
+    def _refusal(self, answer: InvalidStatus) -> tuple[str, int]:
         response = answer.response
         headers = {name.lower(): value for name, value in response.headers.raw_items()}
-        return refusal(self._at, response.status_code, _message(response.body), headers)
+        code, said = refusal(self._at, response.status_code, _message(response.body), headers)
+        return said, code
 
-    def _nobody(self, error: Exception, why: str) -> tuple[str, int]:
-        """There is nobody, or somebody else: as for requests, these are two things."""
-        if isinstance(error, InvalidHandshake | InvalidURI) and not isinstance(error.__cause__, EOFError | OSError):
-            return not_psi(self._at, "its answer is not HTTP, or not that of a WebSocket"), ERROR
+    def _nobody(self, error: Exception) -> str:
+        """There is nobody, or somebody else, or somebody who says nothing."""
         if isinstance(error, OSError) and (insecure := insecurity(self._at, error)):
-            return not_psi(self._at, insecure), ERROR
-        return no_service(self._at, why), NO_SERVICE
+            return not_psi(self._at, insecure)
+        if isinstance(error.__cause__, EOFError | OSError):
+            return unanswered(self._at, "the connection was closed without a whole answer")
+        if isinstance(error, WebSocketException):
+            return not_psi(self._at, "its answer is not HTTP, or not that of a WebSocket")
+        late = f"within {self._patience:g} s"
+        if not isinstance(error, TimeoutError) or error.errno is not None:
+            return no_service(self._at, NoService(_reason(error)))
+        if str(error) == "timed out":  # the socket's words for a connection that was never made
+            return no_service(self._at, NoService(f"no answer {late}"))
+        return unanswered(self._at, f"no whole answer came {late}")
 
     def _connect(self) -> ClientConnection:
         at = self._at
@@ -220,6 +243,7 @@ class Watch:
             compression=None,
             proxy=None,  # as for requests
             max_size=_LARGEST,
+            open_timeout=self._patience,
             close_timeout=1,
         )
 
@@ -232,7 +256,7 @@ class Watch:
 
     def _follow(self, connection: ClientConnection) -> None:
         if connection.subprotocol != PROTOCOL:
-            raise Refused(not_psi(self._at, f"it does not speak {PROTOCOL}"))
+            raise Refused(not_psi(self._at, f"it does not speak {PROTOCOL}"), NO_SERVICE)
         self._begin(connection)
         asked = {"session": self._session, "after": self._last}
         self._subscribe(connection, "events", _EVENTS, asked)
@@ -249,14 +273,14 @@ class Watch:
     def _begin(self, connection: ClientConnection) -> None:
         """Introduce ourselves, and find out where the service stands."""
         _send(connection, {"type": "connection_init"})
-        until = monotonic() + _ACK_SECONDS
-        _expect(connection, "connection_ack", until)
+        until = monotonic() + self._patience
+        self._expect(connection, "connection_ack", until)
         _send(connection, {"id": "stands", "type": "subscribe", "payload": {"query": _STANDS}})
-        payload = _map(_expect(connection, "next", until).get("payload"))
+        payload = _map(self._expect(connection, "next", until).get("payload"))
         found = _map(_map(payload.get("data")).get("eql"))
         if "psi.system/started-at" not in found:
             problem = sentence(_problem(payload.get("errors")))
-            raise Refused(other_version(self._at, f"it does not say where it stands, {problem}"))
+            raise Refused(other_version(self._at, f"it does not say where it stands, {problem}"), NO_SERVICE)
         started = str(found["psi.system/started-at"])
         newest = _map(found.get("psi.system/counters")).get("events")
         if self._started is None:
@@ -264,6 +288,7 @@ class Watch:
         elif started != self._started:
             # Another process: 0 asks for its events from the beginning; what the old one did last is not known.
             self._screen.gap("the service was started anew", None)
+            self._knows_gap = True
             self._last = 0
         elif self._last is None:
             # The service does not say how far it is, and no event has said it either.
@@ -281,12 +306,33 @@ class Watch:
         while True:
             try:
                 wait = max(0.0, due - monotonic()) if tick else None
-                yield from _read(connection, connection.recv(timeout=wait))
+                yield from self._read(connection, connection.recv(timeout=wait))
             except TimeoutError:
                 pass
             if tick and monotonic() >= due:
                 self._screen.refresh()
                 due = monotonic() + tick
+
+    def _read(self, connection: ClientConnection, came: str | bytes) -> Iterator[dict[str, Any]]:
+        """A message, unless it only asks whether we are there."""
+        try:
+            message = json.loads(came)
+        except (ValueError, RecursionError):
+            message = None
+        if not isinstance(message, dict):
+            raise Refused(not_psi(self._at, "what it says is no message of the protocol"), NO_SERVICE)
+        if message.get("type") == "ping":
+            _send(connection, {"type": "pong"})
+        else:
+            yield message
+
+    def _expect(self, connection: ClientConnection, kind: str, until: float) -> dict[str, Any]:
+        while True:
+            for message in self._read(connection, connection.recv(timeout=max(0.0, until - monotonic()))):
+                if message.get("type") == "error":
+                    raise Refused(self._told(_problem(message.get("payload"))))
+                if message.get("type") == kind:
+                    return message
 
     def _take(self, message: Mapping[str, Any]) -> None:
         name, payload = message.get("id"), message.get("payload")
@@ -297,8 +343,10 @@ class Watch:
                     self._screen.answer(str(name), value)
                     return
                 missed = _map(payload.get("extensions")).get("missed")
-                if isinstance(missed, int) and missed:
-                    self._screen.gap("more happened than could be told", missed)
+                if isinstance(missed, int) and missed and not self._knows_gap:
+                    # One may be one, and it is also what is said where nobody knows how many.
+                    self._screen.gap("more happened than could be told", missed if missed > 1 else None)
+                self._knows_gap = False
                 if isinstance(value, Mapping) and isinstance(value.get("seq"), int):
                     self._last = value["seq"]
                     self._screen.event(value)
@@ -314,29 +362,6 @@ class Watch:
 
 def _send(connection: ClientConnection, message: Mapping[str, Any]) -> None:
     connection.send(json.dumps(message))
-
-
-def _read(connection: ClientConnection, came: str | bytes) -> Iterator[dict[str, Any]]:
-    """A message, unless it only asks whether we are there."""
-    try:
-        message = json.loads(came)
-    except ValueError:
-        message = None
-    if not isinstance(message, dict):
-        raise Refused("What was answered is no message of the protocol. Check --url or PSI_URL.")
-    if message.get("type") == "ping":
-        _send(connection, {"type": "pong"})
-    else:
-        yield message
-
-
-def _expect(connection: ClientConnection, kind: str, until: float) -> dict[str, Any]:
-    while True:
-        for message in _read(connection, connection.recv(timeout=max(0.0, until - monotonic()))):
-            if message.get("type") == "error":
-                raise Refused(f"The service refused: {sentence(_problem(message.get('payload')))}.")
-            if message.get("type") == kind:
-                return message
 
 
 def _problem(errors: Any) -> dict[str, Any]:
@@ -362,5 +387,5 @@ def _reason(error: Exception) -> str:
 def _message(body: bytes | bytearray | None) -> str:
     try:
         return str(json.loads(body or b"")["error"]["message"])
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return ""

@@ -41,11 +41,13 @@ class TurnContext:
     run: str
     source: Keyword
     prompt: str
-    history: Sequence[Message]  # the prompt's own message is its last
+    history: Sequence[Message]  # the prompt's own message is its last; of pictures it has the size alone
     config: SessionConfig
     tools: Mapping[str, Tool]
     is_stopping: Callable[[], bool] = field(repr=False)
     wait: Callable[[float], Awaitable[None]] = field(repr=False)
+    # The history with the pictures themselves, which may be hundreds of megabytes, for who shows them to a model.
+    history_with_pictures: Callable[[], Awaitable[Sequence[Message]]] = field(repr=False)
 
     async def call(self, name: str, arguments: Mapping[str, Any] | str) -> ToolResult:
         """Call a tool. A tool that does not exist or that breaks is a result, too: the agent can read it and go on."""
@@ -56,7 +58,8 @@ class TurnContext:
         call = ToolCall(arguments=arguments, session=self.session, run=self.run, source=self.source)
         try:
             return await tool.call(call)
-        except Exception as error:  # noqa: BLE001 – a tool is somebody else's code; its failure is the agent's to handle
+        # A tool is somebody else's code: its failure is the agent's to handle, and it ends no process either.
+        except (Exception, SystemExit) as error:  # noqa: BLE001
             return ToolResult(f"{name} failed: {type(error).__name__}: {error}", success=False)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from operator import length_hint
 from typing import Any
+from uuid import UUID
 
+from psi.edn.alike import MOST_ALIKE, Alike, are_alike, can_be_alike
 from psi.edn.atoms import NAMESPACE, TAGS, Misread, Unclosed, read_atom, read_string
 from psi.edn.grammar import MAX_DEPTH, RESERVED
 from psi.edn.recent import Recent
@@ -43,6 +45,7 @@ def _read(source: Iterator[str], max_depth: int) -> Any:
     items: list[Any] = []
     waiting = [_TEXT]
     frozen = 0
+    alike = Alike()
     for token in source:
         value = known(token, _NOTHING)
         if value is _NOTHING:
@@ -73,11 +76,17 @@ def _read(source: Iterator[str], max_depth: int) -> Any:
                 waiting.append(token)
                 continue
             else:
-                value = _KNOWN.keep(token, read_atom(token))
+                value = read_atom(token)
+                if not can_be_alike(value):
+                    _KNOWN.keep(token, value)
+                elif alike.meet(value):
+                    raise _crowd()
         if waiting:
             value = _awaited(waiting, value)
             if value is _NOTHING:
                 continue
+            if value.__class__ is UUID and alike.meet(value):
+                raise _crowd()
         items.append(value)
     if waiting != [END]:
         raise _misplaced(opener, waiting)
@@ -90,15 +99,37 @@ def _collection(opener: str, items: list[Any], frozen: int) -> Any:
     if opener == "(":
         return List(items)
     if opener == "{":
+        if len(items) > 2 * MOST_ALIKE:
+            _check_alike("key of a map", items[::2])
         alternating = iter(items)
         entries = dict(zip(alternating, alternating))  # noqa: B905  strict= costs more than the zip
         if 2 * len(entries) != len(items):
             raise _collision("key of a map", items[::2]) if not len(items) & 1 else _no_value(items[-1])
         return Map(entries) if frozen else entries
+    _check_alike("element of a set", items)
     elements = frozenset(items)
     if len(elements) != len(items):
         raise _collision("element of a set", items)
     return elements
+
+
+def _check_alike(what: str, items: list[Any]) -> None:
+    """Before the items are hashed into one: that would be slow already. Looks at composites, too, such as [1 2]."""
+    if not are_alike(items):
+        return
+    alike = Alike()
+    for item in items:
+        if item in alike.get(hash(item), ()):
+            raise _collision(what, items)
+        if alike.meet(item):
+            raise Misread(f"each {what} with a hash that at most {MOST_ALIKE} share", found="more", whole=True)
+
+
+def _crowd() -> Misread:
+    return Misread(
+        f"at most {MOST_ALIKE} numbers with one hash",
+        "those that are a multiple of 2305843009213693951 apart share one, and whatever is keyed by them is slow",
+    )
 
 
 def _no_value(key: Any) -> Misread:

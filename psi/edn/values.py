@@ -158,8 +158,9 @@ class Map(dict[Any, Any]):
 
     def __init__(self, entries: Any = ()) -> None:
         super().__init__(entries)
-        # Now rather than on demand: a map of maps is hashed from the inside out, so asking later never recurses.
-        self._hash = hash(frozenset(self.items()))
+        # Now rather than on demand: a map of maps is hashed from the inside out, so asking later never recurses. A set
+        # of hashes and not of items: those can be chosen so that all have one hash, and a set of them is then slow.
+        self._hash = hash(frozenset(map(hash, self.items())))
 
     def __hash__(self) -> int:  # type: ignore[override]
         return self._hash
@@ -252,9 +253,12 @@ def kind_key(value: Any, depth: int = 0) -> Any:
     if depth > _DEEPEST_KEY:
         return _Itself(value)
     if isinstance(value, Mapping):
-        return (Mapping, frozenset((_name_key(key, depth), kind_key(v, depth + 1)) for key, v in value.items()))
+        return (Mapping, Map({_name_key(key, depth): kind_key(v, depth + 1) for key, v in value.items()}))
     if isinstance(value, list | tuple):
-        return (List if kind is List else list, tuple([kind_key(element, depth + 1) for element in value]))
+        keys = [kind_key(element, depth + 1) for element in value]
+        # The hash of a text is salted. Without it [1 2] could be chosen to have the hash of any other pair.
+        salt = hash(str([*map(hash, keys)])) if len(keys) > 1 else 0
+        return (List if kind is List else list, salt, *keys)
     if isinstance(value, set | frozenset):
         return (frozenset, frozenset(kind_key(element, depth + 1) for element in value))
     if kind is String:

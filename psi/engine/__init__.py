@@ -9,21 +9,23 @@ came of them goes back as events.
     interest   who has looked at what, and has to look again
 """
 
-from psi.engine.bus import Bus, Event, Subscription
+from psi.engine.bus import Bus, Event, Listener, Subscription
 from psi.engine.clock import SystemClock, VirtualClock
 from psi.engine.engine import Engine
 from psi.engine.interest import Reader
-from psi.engine.runlog import Opened, RunEvent
+from psi.engine.runlog import Opened, RunEvent, RunLog
 from psi.engine.runs import Run
 
 __all__ = [
     "Bus",
     "Engine",
     "Event",
+    "Listener",
     "Opened",
     "Reader",
     "Run",
     "RunEvent",
+    "RunLog",
     "Subscription",
     "SystemClock",
     "VirtualClock",

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 from psi.core.topics import touched
 from psi.engine.interest import Interest
 
-__all__ = ["Bus", "Event", "Subscription"]
+__all__ = ["Bus", "Event", "Listener", "Subscription"]
 
 _REMEMBERED: Final = 4_096  # events that a late subscriber can still ask for
 _QUEUE: Final = 1_000  # events that wait for a slow one
-_AT_ONCE: Final = 4  # subscriptions that are woken before everything else goes on; each has a millisecond's tenth to do
+_AT_ONCE: Final = 4  # listeners that are woken before everything else goes on; each has up to a millisecond to do
 _BYTES: Final = 32 << 20  # what remembered events may weigh
 
 
@@ -38,73 +38,25 @@ class Subscription:
     """The events of one session, or of all that a user has. Iterating gives each; two fields tell of those that do not
     come."""
 
-    def __init__(
-        self, bus: Bus, session: str | None, user: str | None, limit: int, most_bytes: int | None = None
-    ) -> None:
+    def __init__(self, bus: Bus, session: str | None, user: str | None, limit: int) -> None:
         self.missed = 0  # events that had no room
-        self.overrun = False  # with ``most_bytes``: there was no room, and so nothing comes any more
-        self.on_overrun: Callable[[], None] | None = None  # for those who may be held up where they cannot see that
         self.has_gap = False  # there was more after the number that was asked for than is remembered
         self._bus = bus
         self.session = session
         self._user = user
         self._limit = limit
-        self._most_bytes = most_bytes
-        self._bytes = 0
         self._waiting: deque[Event] = deque()
         self._ready = asyncio.Event()
-        self._in_line = False  # to be woken
         self._closed = False
-
-    def wake(self) -> None:
-        """Its turn has come."""
-        self._in_line = False
-        self._ready.set()
 
     def put(self, event: Event) -> None:
         if self._user is not None and event.owner != self._user:
             return
-        if self._most_bytes is not None:
-            if self.overrun:
-                return
-            size = getattr(event.data, "size", 0)
-            self._bytes += size
-            # The first may be as large as it is, as a long answer: nobody was slow before it came.
-            if self._waiting and (len(self._waiting) >= self._limit or (size and self._bytes > self._most_bytes)):
-                self.overrun = True
-                self._waiting.clear()
-                self._ready.set()
-                if self.on_overrun is not None:
-                    self.on_overrun()
-                return
-        elif len(self._waiting) >= self._limit:
+        if len(self._waiting) >= self._limit:
             self._waiting.popleft()
             self.missed += 1
         self._waiting.append(event)
-        if self._most_bytes is None:
-            self._ready.set()
-        elif not self._in_line:
-            self._in_line = True
-            self._bus.line_up(self)
-
-    @property
-    def is_over(self) -> bool:
-        """Nothing comes any more, and everything that came was taken."""
-        return self._closed and not self._waiting
-
-    def poke(self) -> None:
-        """Wake who waits in :meth:`take`, though nothing has happened."""
         self._ready.set()
-
-    async def take(self) -> list[Event]:
-        """All that has come; waits for the first. Nothing, where it was poked, overrun or closed."""
-        if not self._waiting and not self._closed and not self.overrun:
-            self._ready.clear()
-            await self._ready.wait()
-        found = list(self._waiting)
-        self._waiting.clear()
-        self._bytes = 0
-        return found
 
     def waiting(self) -> list[Event]:
         """What has come and was not taken yet."""
@@ -131,6 +83,48 @@ class Subscription:
             self._ready.clear()
             await self._ready.wait()
         return self._waiting.popleft()
+
+
+class Listener:
+    """Hears each event of a session at once, and is woken for what it has heard when its turn has come. Nothing waits
+    for it here, so that nothing can be lost; what it heard of is looked up where it is kept."""
+
+    def __init__(self, bus: Bus, session: str, hear: Callable[[Event], None]) -> None:
+        self._bus = bus
+        self.session = session
+        self._hear = hear
+        self._ready = asyncio.Event()
+        self._in_line = False
+        self.is_closed = False
+
+    def put(self, event: Event) -> None:
+        self._hear(event)
+        self.line_up()
+
+    def line_up(self) -> None:
+        """There is something to do, when its turn has come."""
+        if not self._in_line:
+            self._in_line = True
+            self._bus.line_up(self)
+
+    def wake(self) -> None:
+        """Its turn has come."""
+        self._in_line = False
+        self._ready.set()
+
+    def poke(self) -> None:
+        """Wake it out of turn."""
+        self._ready.set()
+
+    async def turn(self) -> None:
+        """Until it is woken; at once where it was since the last time."""
+        await self._ready.wait()
+        self._ready.clear()
+
+    def close(self) -> None:
+        self.is_closed = True
+        self._bus.leave(self)
+        self._ready.set()
 
 
 def _nobody(session: str) -> str | None:
@@ -160,8 +154,8 @@ class Bus:
         self._recent: deque[Event] = deque()
         self._weight = 0
         # By the session they listen to, so that an event costs as much as there are listeners for it; None: to all.
-        self._subscriptions: dict[str | None, set[Subscription]] = {}
-        self._line: deque[Subscription] = deque()
+        self._subscriptions: dict[str | None, set[Subscription | Listener]] = {}
+        self._line: deque[Listener] = deque()
 
     @property
     def published(self) -> int:
@@ -211,12 +205,10 @@ class Bus:
         user: str | None = None,
         after: int | None = None,
         limit: int = _QUEUE,
-        most_bytes: int | None = None,
     ) -> Subscription:
         """Listen from now on; with ``after`` also to what is remembered of the events behind that number. ``user``: to
-        what happens in this user's sessions alone. ``most_bytes``: whoever does not keep up is not told with gaps but
-        not at all any more."""
-        found = Subscription(self, session, user, limit, most_bytes)
+        what happens in this user's sessions alone."""
+        found = Subscription(self, session, user, limit)
         self._subscriptions.setdefault(session, set()).add(found)
         if after is not None:
             after = after or self._start  # 0: from the beginning
@@ -231,6 +223,22 @@ class Bus:
                 if (is_foreign or event.seq > after) and session in (None, event.session):
                     found.put(event)
         return found
+
+    def listen(self, session: str, hear: Callable[[Event], None]) -> Listener:
+        """``hear`` is called with each event of the session, from within whatever makes it happen."""
+        found = Listener(self, session, hear)
+        self._subscriptions.setdefault(session, set()).add(found)
+        return found
+
+    def tell_all(self, type: str, owner: str | None, at: datetime, data: Any, *, but: str) -> None:  # noqa: A002
+        """Tell whoever listens to any session of this owner of what belongs to none of them; ``but`` one, which has
+        heard it already."""
+        event = Event(self.seq, type, None, at, data, owner)
+        for session, listening in list(self._subscriptions.items()):
+            if session is not None and session != but and self.owner_of(session) == owner:
+                for each in listening:
+                    if isinstance(each, Listener):
+                        each.put(event)
 
     def _forget(self, count: int) -> None:
         """Forget the oldest, and keep in mind whose they were: who lost nothing is told of no gap."""
@@ -247,13 +255,13 @@ class Bus:
             if self._untold_all < seq:
                 self._untold_all = seq
 
-    def line_up(self, subscription: Subscription) -> None:
-        """Wake a subscription soon: a few at a time, so that whatever else is due gets its turn in between. A run that
+    def line_up(self, listener: Listener) -> None:
+        """Wake a listener soon: a few at a time, so that whatever else is due gets its turn in between. A run that
         hundreds follow would otherwise wait for all of them before it can go on; so they wait for it, and find more at
         once when they are woken."""
         if not self._line:
             asyncio.get_running_loop().call_soon(self._wake_some)
-        self._line.append(subscription)
+        self._line.append(listener)
 
     def _wake_some(self) -> None:
         line = self._line
@@ -262,7 +270,7 @@ class Bus:
         if line:
             asyncio.get_running_loop().call_soon(self._wake_some)
 
-    def leave(self, subscription: Subscription) -> None:
+    def leave(self, subscription: Subscription | Listener) -> None:
         listening = self._subscriptions.get(subscription.session)
         if listening is not None:
             listening.discard(subscription)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from psi.agents.interface import Agent
 from psi.agents.tools import Tool
@@ -25,7 +24,7 @@ from psi.engine.interest import Interest
 from psi.engine.runs import Runs
 from psi.engine.scheduler import Scheduler
 from psi.engine.sessions import Sessions
-from psi.store import AddMessages, DeleteSession, SaveSession, SaveTurn, Store
+from psi.store import AddMessages, Change, DeleteSession, SaveSession, SaveTurn, Store
 
 __all__ = ["Engine"]
 
@@ -122,12 +121,27 @@ class Engine:
             message if message.timestamp else replace(message, timestamp=now.wall)
             for message in config.preloaded_messages
         )
-        changes: list[Any] = [SaveSession(session)]
+        changes: list[Change] = [SaveSession(session)]
         if preloaded:
             changes.append(AddMessages(session.id, preloaded))
-        await self.store.commit(*changes)
-        self.sessions.add(session)
+        # A task of its own: whoever asked may be gone before it is saved, but then it is there all the same.
+        made: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._tasks.create_task(self._add_session(session, changes, made), name=f"create {session.id}")
+        await asyncio.shield(made)
         return session
+
+    async def _add_session(self, session: Session, changes: Sequence[Change], made: asyncio.Future[None]) -> None:
+        try:
+            await self.store.commit(*changes)
+        except Exception as error:  # noqa: BLE001 – whatever a store raises, it is told to whoever asked
+            made.set_exception(error)
+            made.exception()  # who may be gone
+        else:
+            self.sessions.add(session)
+            made.set_result(None)
+        finally:
+            if not made.done():
+                made.cancel()
 
     async def close_session(self, session_id: str) -> None:
         """Cancel what it had planned, stop its run, and when that has left its closure, let the session go."""

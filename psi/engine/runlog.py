@@ -6,7 +6,8 @@ anyway. A client that had read up to the middle of such a piece gets its rest.
 
 from __future__ import annotations
 
-from collections import deque
+from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any, Final, NamedTuple
 
@@ -39,16 +40,17 @@ class RunEvent(NamedTuple):
     size: int = _OVERHEAD  # about, in bytes
 
 
-class _Kept:
-    """Events in the log: one, or a row of pieces put together. ``ends``: where in the text each of them ends."""
+class _Kept(NamedTuple):
+    """Events in the log: one, or a row of pieces put together. ``ends``: where in the text each of them ends. Never
+    changed: whoever has taken a part of the log still has what it took."""
 
-    __slots__ = ("ends", "event", "first", "last", "size")
+    first: int
+    told: RunEvent  # its number is that of the last
+    ends: tuple[int, ...] | None = None
 
-    def __init__(self, told: RunEvent) -> None:
-        self.first = self.last = told.seq
-        self.event = told.event
-        self.size = told.size
-        self.ends: list[int] | None = None
+
+def _last(kept: _Kept) -> int:
+    return kept.told.seq
 
 
 class RunLog:
@@ -56,75 +58,96 @@ class RunLog:
         self._run = run
         self._most = kept
         self._most_bytes = most_bytes
-        self._kept: deque[_Kept] = deque()
+        self._kept: list[_Kept] = []
         self._bytes = 0
         self.last = 0  # the number of the newest
+        self.told_bytes = 0  # of all that was ever told
         self._forgotten = 0  # the number of the newest that is no more
 
     def add(self, event: AgentEvent | Opened | Turn) -> RunEvent:
         self.last += 1
         told = RunEvent(self._run, self.last, event, _size(event))
-        self._kept.append(_Kept(told))
+        self._kept.append(_Kept(self.last, told))
         self._bytes += told.size
+        self.told_bytes += told.size
         if len(self._kept) > self._most or self._bytes > self._most_bytes:
             self._make_room()
         return told
 
-    def after(self, seq: int) -> tuple[list[RunEvent], int]:
-        """What is kept of the events behind that number, and how many behind it are not."""
-        found = []
-        for kept in self._kept:
-            if kept.last > seq:
-                if kept.first > seq:
-                    found.append(RunEvent(self._run, kept.last, kept.event, kept.size))
-                else:
-                    rest = _rest(kept, seq)
-                    found.append(RunEvent(self._run, kept.last, rest, _size(rest)))
+    def after(self, seq: int, most: int | None = None) -> tuple[list[RunEvent], int]:
+        """What is kept of the events behind that number, the first ``most`` of it, and how many behind it are not."""
+        start = bisect_right(self._kept, seq, key=_last)
+        found = [each.told for each in self._kept[start : None if most is None else start + most]]
+        if found and self._kept[start].first <= seq:
+            rest = _rest(self._kept[start], seq)
+            found[0] = RunEvent(self._run, found[0].seq, rest, _size(rest))
         kept_start = 1 if seq < 1 and found and found[0].seq == 1 else 0
         return found, max(self._forgotten - max(seq, 0) - kept_start, 0)
 
     def _make_room(self) -> None:
-        together: deque[_Kept] = deque()
-        for kept in self._kept:
-            if not (together and _join(together[-1], kept)):
-                together.append(kept)
-        self._kept = together
-        self._bytes = sum(kept.size for kept in together)
+        together = _together(self._kept)
+        size = sum(kept.told.size for kept in together)
         # Still too much: the oldest go, and a part of them at once, so that this is not done for every event.
-        if len(together) > self._most * 15 // 16 or self._bytes > self._most_bytes * 15 // 16:
+        if len(together) > self._most * 15 // 16 or size > self._most_bytes * 15 // 16:
             # But never how it began: who comes late has to know what this is an answer to.
-            opened = together.popleft() if isinstance(together[0].event, Opened) else None
-            while together and (len(together) > self._most * 7 // 8 or self._bytes > self._most_bytes * 7 // 8):
-                gone = together.popleft()
-                self._bytes -= gone.size
-                self._forgotten = gone.last
-            if opened is not None:
-                together.appendleft(opened)
+            begun = 1 if isinstance(together[0].told.event, Opened) else 0
+            gone = begun
+            while gone < len(together) and (
+                len(together) - gone + begun > self._most * 7 // 8 or size > self._most_bytes * 7 // 8
+            ):
+                size -= together[gone].told.size
+                self._forgotten = together[gone].told.seq
+                gone += 1
+            del together[begun:gone]
+        self._kept, self._bytes = together, size
 
 
-def _join(before: _Kept, after: _Kept) -> bool:
-    """Put two pieces of one text together, if that is what they are."""
-    one, other = before.event, after.event
-    if type(one) is not type(other) or not isinstance(one, TextDelta | ThinkingDelta):
-        return False
-    assert isinstance(other, TextDelta | ThinkingDelta)
-    if len(one.delta) + len(other.delta) > PIECE:
-        return False
-    length = len(one.delta)
-    ends = before.ends or [length]
-    ends += [length + end for end in after.ends or [len(other.delta)]]
-    before.ends = ends
-    before.event = type(one)(one.delta + other.delta)
-    before.last = after.last
-    before.size = _size(before.event) + 8 * len(ends)
-    return True
+def _together(kept: Iterable[_Kept]) -> list[_Kept]:
+    """The same with pieces of one text put together where they follow each other."""
+    found: list[_Kept] = []
+    row: list[_Kept] = []
+    length = 0
+    for each in kept:
+        event = each.told.event
+        size = len(event.delta) if isinstance(event, TextDelta | ThinkingDelta) else PIECE
+        if row and (length + size > PIECE or type(event) is not type(row[0].told.event)):
+            found.append(_joined(row))
+            row, length = [], 0
+        row.append(each)
+        length += size
+    if row:
+        found.append(_joined(row))
+    return found
+
+
+def _joined(row: list[_Kept]) -> _Kept:
+    if len(row) == 1:
+        return row[0]
+    texts: list[str] = []
+    ends: list[int] = []
+    length = 0
+    for each in row:
+        text = _text(each)
+        texts.append(text)
+        ends += [length + end for end in each.ends or (len(text),)]
+        length += len(text)
+    kind: Any = type(row[0].told.event)
+    event = kind("".join(texts))
+    told = RunEvent(row[0].told.run, row[-1].told.seq, event, _size(event) + 8 * len(ends))
+    return _Kept(row[0].first, told, tuple(ends))
+
+
+def _text(kept: _Kept) -> str:
+    event = kept.told.event
+    assert isinstance(event, TextDelta | ThinkingDelta)
+    return event.delta
 
 
 def _rest(kept: _Kept, seq: int) -> AgentEvent:
     """What of a piece is behind a number in the middle of it."""
     assert kept.ends is not None
-    assert isinstance(kept.event, TextDelta | ThinkingDelta)
-    return type(kept.event)(kept.event.delta[kept.ends[seq - kept.first] :])
+    assert isinstance(kept.told.event, TextDelta | ThinkingDelta)
+    return type(kept.told.event)(_text(kept)[kept.ends[seq - kept.first] :])
 
 
 def _size(event: Any) -> int:

@@ -18,6 +18,7 @@ from psi.agents.events import (
     CompressionStarted,
     ContextCompressed,
     FinalAnswer,
+    McpStatus,
     TextDelta,
     ToolFinished,
 )
@@ -267,7 +268,7 @@ class Runs:
     async def _drive(self, run: Run) -> turns.Event:
         """Let the agent work, and say how it ended."""
         try:
-            history = await self._store.messages(run.session)
+            history = await self._store.messages(run.session, pictures=False)
             async with aclosing(_generator(run.agent.run(self._context(run, history)))) as events:
                 if not run.stop.is_set():
                     async for event in events:
@@ -283,7 +284,7 @@ class Runs:
                 run.task.uncancel()  # the agent was cut off; the closure is still to come
             text = "".join(run.text)
             return turns.Stopped(text) if run.stop.is_set() and not self._closed else turns.Interrupted(text)
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # an agent that gives up the process gives up its own turn
             if run.stop.is_set() and run.final is None:
                 return turns.Stopped("".join(run.text))
             log.warning("an agent failed", extra={"run": run.id, "session": run.session}, exc_info=error)
@@ -291,8 +292,11 @@ class Runs:
         if run.final is None and run.stop.is_set():
             text = "".join(run.text)
             return turns.Interrupted(text) if self._closed else turns.Stopped(text)
-        final = run.final or FinalAnswer("".join(run.text))
-        return turns.Answered(final.content, final.context_tokens, final.max_context_tokens, final.token_count)
+        final = run.final or FinalAnswer("")
+        # What was said is the answer of an agent that does not repeat it.
+        return turns.Answered(
+            final.content or "".join(run.text), final.context_tokens, final.max_context_tokens, final.token_count
+        )
 
     def _take(self, run: Run, event: AgentEvent) -> None:
         if not isinstance(event, AgentEvent):
@@ -314,6 +318,9 @@ class Runs:
                 self._compaction(run, CompactionBegan())
             case ContextCompressed():
                 self._compaction(run, CompactionEnded())
+            case McpStatus():
+                owner, now = self._sessions.owner_of(run.session), self._clock.now().wall
+                self._bus.tell_all("mcp-status", owner, now, event, but=run.session)
         if not isinstance(event, FinalAnswer):  # which is told as the end of the turn, once that is saved
             self._tell(run, event)
 
@@ -340,6 +347,7 @@ class Runs:
             tools=tools,
             is_stopping=run.stop.is_set,
             wait=lambda seconds: self._wait(run, seconds),
+            history_with_pictures=lambda: self._store.messages(run.session),
         )
 
     async def _wait(self, run: Run, seconds: float) -> None:
@@ -361,7 +369,7 @@ class Runs:
             alarm.cancel()
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     try:
         return str(error)
     except Exception:  # noqa: BLE001 – an agent's exception may be of any make

@@ -17,6 +17,7 @@ from psi.eql.ast import (
     Union,
     Wildcard,
     calls,
+    repeats_calls,
     size,
 )
 from psi.eql.parse import QueryError, parse
@@ -37,6 +38,7 @@ __all__ = [
     "Wildcard",
     "calls",
     "parse",
+    "repeats_calls",
     "size",
     "to_edn",
     "unparse",

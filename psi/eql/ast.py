@@ -32,6 +32,7 @@ __all__ = [
     "Union",
     "Wildcard",
     "calls",
+    "repeats_calls",
     "size",
 ]
 
@@ -139,6 +140,23 @@ Subquery: TypeAlias = Query | Union | Recursion
 def calls(query: Query) -> bool:
     """Whether a mutation is called anywhere in the query."""
     return any(isinstance(each, Call) for level in _levels(query) for each in level)
+
+
+def repeats_calls(query: Query) -> bool:
+    """Whether a mutation is called in something that a recursion repeats: its level, and all that is below."""
+    return any(
+        isinstance(each, Join) and isinstance(each.query, Recursion) and calls(level)
+        for level in _levels(query)
+        for each in _same_entity(level)
+    )
+
+
+def _same_entity(level: Query) -> Iterator[Expression]:
+    """What is asked about one entity: on this level, and under placeholders."""
+    for each in level.children:
+        yield each
+        if isinstance(each, Join) and each.is_placeholder and isinstance(each.query, Query):
+            yield from _same_entity(each.query)
 
 
 def size(query: Query) -> int:

@@ -77,7 +77,7 @@ def frame(event: AgentEvent | Opened | Turn) -> dict[str, Any]:
                 "server_name": event.server_name,
                 "status": event.status,
                 "tool_count": event.tool_count,
-                "error": event.error,
+                "error": event.error or "",
             }
         case FinalAnswer():
             raise TypeError("a final answer is told as the end of its turn")
@@ -101,7 +101,8 @@ def _turn(turn: Turn) -> dict[str, Any]:
         case State.ERROR | State.INTERRUPTED:
             return {"type": "error", "message": note_of(turn)}
         case State.OK | State.EMPTY:
-            elapsed = (turn.finished_at - turn.started_at).total_seconds() if turn.finished_at else 0.0
+            # By the clock on the wall, which may have been set back meanwhile.
+            elapsed = max((turn.finished_at - turn.started_at).total_seconds(), 0.0) if turn.finished_at else 0.0
             return {
                 "type": "stream_end",
                 "content": turn.answer or "",

@@ -37,10 +37,12 @@ __all__ = [
     "PUBLIC",
     "BodyTimeout",
     "BodyTooLarge",
+    "Encoded",
     "Guard",
     "HostNotAllowed",
     "OriginNotAllowed",
     "Overloaded",
+    "SeveralTypes",
     "TooManyRequests",
 ]
 
@@ -55,6 +57,10 @@ _FOR_ADMINISTRATORS: Final = re.compile(r"/(metrics|auth/tokens(/.*)?)", re.DOTA
 _MESSAGES: Final = re.compile(r"/sessions/[^/]+/messages")
 _UPLOADS: Final = re.compile(r"/uploads")
 _AROUND_FILES: Final = 1 << 20
+
+# What takes less: there everybody may send something to be read, and all that is to be read is a token.
+_LOGIN: Final = re.compile(r"/login")
+_LARGEST_LOGIN: Final = 8 << 10  # bytes
 
 # Asked by whatever decides whether this process lives on: never refused for want of room, nor for asking often.
 _PROBES: Final = frozenset({"/healthz", "/readyz"})
@@ -115,14 +121,34 @@ class OriginNotAllowed(HttpRefused):
         )
 
 
+class SeveralTypes(HttpRefused):
+    code = "http/several-content-types"
+
+    def __init__(self, given: int) -> None:
+        super().__init__(f"the header Content-Type is there {given} times; a body is of one type", given=given)
+
+
+class Encoded(HttpRefused):
+    """The body would have to be unpacked first, to a size that nobody can tell beforehand."""
+
+    status = 415
+    code = "http/unsupported-encoding"
+    headers: ClassVar[Mapping[str, str]] = {"Accept-Encoding": "identity"}
+
+    def __init__(self, given: str) -> None:
+        super().__init__(
+            f"Content-Encoding {given[:100]!r} is not unpacked here; send the body as it is, without that header",
+            accepted=["identity"],
+        )
+
+
 class BodyTooLarge(HttpRefused):
     status = 413
     code = "http/too-large"
 
-    def __init__(self, limit: int, setting: str = "max_body") -> None:
-        super().__init__(
-            f"the body is larger than {limit} bytes, which is the setting {setting}", limit=limit, setting=setting
-        )
+    def __init__(self, limit: int, setting: str | None = "max_body") -> None:
+        why = "and this is not for more" if setting is None else f"which is the setting {setting}"
+        super().__init__(f"the body is larger than {limit} bytes, {why}", limit=limit, setting=setting)
 
 
 class BodyTimeout(HttpRefused):
@@ -144,7 +170,7 @@ class _Bound(NamedTuple):
     """
 
     limit: int
-    setting: str
+    setting: str | None
     more: int = 0
     whole: bool = False
 
@@ -192,9 +218,11 @@ class Guard:
         self._now = now
         self._body = _Bound(settings.max_body, "max_body", whole=True)
         self._body_timeout = settings.body_timeout
-        self._larger = (
+        login = _Bound(_LARGEST_LOGIN, None, whole=True) if settings.max_body > _LARGEST_LOGIN else self._body
+        self._bounds = (
             (_MESSAGES, _Bound(settings.max_message, "max_message")),
             (_UPLOADS, _Bound(settings.max_upload, "max_upload", _AROUND_FILES)),
+            (_LOGIN, login),
         )
         self._max_connections = settings.max_connections
         self._origins = frozenset(settings.allowed_origins)
@@ -246,6 +274,8 @@ class Guard:
             if scope["type"] == "http":
                 self._check_scope(scope["path"], visit.identity, unknown)
                 self._check_length(scope, headers)
+                _check_body(headers)
+                _join_accept(scope, headers)
             else:
                 session_of(headers)  # by the time its face looks, a socket is open and no status can be told
         except (HttpRefused, Forbidden) as refused:
@@ -308,9 +338,9 @@ class Guard:
             raise Forbidden(f"this needs a token with the scope {needed}", code="auth/missing-scope", scope=needed)
 
     def _bound(self, scope: Scope) -> _Bound:
-        """How large a body may be: there are two places that take more than the others."""
+        """How large a body may be: there are two places that take more than the others, and one that takes less."""
         if scope["method"] == "POST":
-            for pattern, bound in self._larger:
+            for pattern, bound in self._bounds:
                 if pattern.fullmatch(scope["path"]):
                     return bound
         return self._body
@@ -320,6 +350,24 @@ class Guard:
         bound = self._bound(scope)
         if length.isascii() and length.isdigit() and int(length.lstrip("0")[:20] or 0) > bound.bytes:
             raise bound.exceeded()
+
+
+def _check_body(headers: Headers) -> None:
+    """Whether a body can be taken for what its headers say."""
+    types = headers.getlist("content-type")
+    if len(types) > 1:
+        raise SeveralTypes(len(types))
+    encoding = ", ".join(headers.getlist("content-encoding"))
+    if encoding and any(each.strip().lower() not in ("", "identity") for each in encoding.split(",")):
+        raise Encoded(encoding)
+
+
+def _join_accept(scope: Scope, headers: Headers) -> None:
+    """Several lines of a list are one list (RFC 9110, 5.3). Whoever looks behind us sees the first line only."""
+    given = headers.getlist("accept")
+    if len(given) > 1:
+        others = [(name, value) for name, value in headers.raw if name != b"accept"]
+        scope["headers"] = [*others, (b"accept", ", ".join(given).encode("latin-1"))]
 
 
 def _own_origin(scope: Scope, headers: Headers) -> str | None:

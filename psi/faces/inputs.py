@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from psi.core.config import is_text, shown
-from psi.core.errors import Invalid, NotFound
+from psi.core.errors import Forbidden, Invalid
 from psi.core.identity import Identity
 from psi.core.message import picture_part, says
 from psi.edn import Map
@@ -55,12 +55,13 @@ _LONGEST_PREFIX: Final = 200  # characters of a data URI before its data
 _OF_A_FILE: Final = ("name", "path", "size", "sha256")
 
 
-class FileUnknown(NotFound):
-    code = "input/unknown-file"
+class FileUnknown(Forbidden):
+    """Not a 404: it is the session that a message is sent to which is found or not."""
 
     def __init__(self, place: str) -> None:
         super().__init__(
             f"`{place}.path` is none of your uploads; send the file to POST /uploads and give the path it answers",
+            code="input/unknown-file",
             argument=f"{place}.path",
         )
 

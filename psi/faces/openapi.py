@@ -22,6 +22,7 @@ from psi.faces.auth import COOKIE
 from psi.faces.eql import depth_for
 from psi.faces.inputs import LARGEST_IMAGE, LONGEST_CONTENT, MOST_FILES, MOST_IMAGES
 from psi.faces.rest import MOST, PAGE
+from psi.faces.streams.seen import LARGEST_SEQ, RUN, RUN_AND_SEQ
 from psi.faces.wire import Form, answer
 from psi.settings import Settings
 from tool.declarations import ACTIONS, DESCRIPTION
@@ -194,6 +195,9 @@ _TEXT_OR_NULL: Final = {"type": ["string", "null"]}
 _INSTANT_OR_NULL: Final = {**_INSTANT, "type": ["string", "null"]}
 _COUNT: Final = {"type": "integer", "minimum": 0}
 _WORD: Final = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9-]{0,40}$"}
+
+# What EDN text of a map looks like. That it is one, only its reader can tell.
+_MAP_TEXT: Final = r"^[\s,]*\{[\s\S]*\}[\s,]*$"
 
 # What an image looks like: base64, alone or in a data URI.
 _IMAGE: Final = "^(data:image/(png|jpeg|gif|webp);base64,)?([A-Za-z0-9+/]{4})+$"
@@ -388,7 +392,7 @@ _SCHEMAS: Final[dict[str, Any]] = {
                         "description": "an EQL vector: EDN text, or a list of attributes and joins",
                     },
                     "entity": {
-                        "type": ["object", "string", "null"],
+                        "anyOf": [{"type": ["object", "null"]}, {"type": "string", "pattern": _MAP_TEXT}],
                         "description": "what it starts from besides the invoking session: a map, or EDN text of one",
                     },
                     "strict": {
@@ -406,7 +410,7 @@ _SCHEMAS: Final[dict[str, Any]] = {
     "GraphQLRequest": {
         "type": "object",
         "properties": {
-            "query": {"type": "string", "minLength": 1},
+            "query": {"type": "string"},
             "operationName": {"type": ["string", "null"]},
             "variables": {"type": ["object", "null"]},
             "extensions": {"type": ["object", "null"]},
@@ -571,8 +575,12 @@ def _psi_tool() -> dict[str, Any]:
                 {JSON: {"schema": _ref("PsiToolEnvelope"), "example": envelope}, EDN: {"schema": _EDN_TEXT}},
             ),
             400: _answer(
-                "the body cannot be read as what its Content-Type says; the envelope tells why",
-                {JSON: {"schema": _ref("PsiToolEnvelope"), "example": unread}, EDN: {"schema": _EDN_TEXT}},
+                "the body cannot be read as what its Content-Type says, and the envelope tells why; or a header is "
+                "wrong",
+                {
+                    JSON: {"schema": {"anyOf": [_ref("PsiToolEnvelope"), _ref("Error")]}, "example": unread},
+                    EDN: {"schema": _EDN_TEXT},
+                },
             ),
         },
         (406, 415),
@@ -582,7 +590,12 @@ def _psi_tool() -> dict[str, Any]:
         requestBody=_body(
             {
                 JSON: {
-                    "schema": _ref("PsiToolRequest"),
+                    "schema": {
+                        "anyOf": [
+                            _ref("PsiToolRequest"),
+                            {"description": "anything else is answered, too, by an envelope that says what is wrong"},
+                        ]
+                    },
                     "examples": {"schedule": {"value": example}, "sessions": {"value": list_sessions}},
                 },
                 EDN: _edn('{:action "session" :op "list"}'),
@@ -649,7 +662,7 @@ def _graphql_get() -> dict[str, Any]:
                 "name": "query",
                 "in": "query",
                 "required": True,
-                "schema": {"type": "string", "minLength": 1},
+                "schema": {"type": "string"},
                 "example": "{ __typename }",
             },
             {"name": "operationName", "in": "query", "schema": _TEXT},
@@ -847,11 +860,18 @@ def _stop() -> dict[str, Any]:
 
 
 def _events() -> dict[str, Any]:
+    seen = _closed(
+        {
+            "run_id": {"type": "string", "pattern": f"^{RUN}$", "description": "the run of the last event"},
+            "after": {"type": "integer", "minimum": 0, "maximum": LARGEST_SEQ, "description": "its number in the run"},
+        },
+        ["run_id", "after"],
+    )
     return _operation(
         "sessionEvents",
         "What happens in a session, as server-sent events; goes on until one side ends it",
         {200: _answer("the frames, as a WebSocket at /ws/sessions/{session_id} has them", {_EVENTS: {}})},
-        (404,),
+        (400, 404, 406),
         edn=True,
         parameters=[
             _OF_PATH,
@@ -859,10 +879,16 @@ def _events() -> dict[str, Any]:
                 "name": "Last-Event-ID",
                 "in": "header",
                 "description": "`RUN:SEQ`, the id of the last event that was seen: what came behind it is sent first",
-                "schema": {"type": "string", "pattern": "^[!-~]+$"},
+                "schema": {"type": "string", "pattern": f"^({RUN_AND_SEQ})?$"},
             },
-            _parameter("run_id", "the run of the last event that was seen, for those who cannot send headers", _TEXT),
-            _parameter("after", "likewise its number within the run", {"type": "integer", "minimum": 0}),
+            {
+                "name": "seen",
+                "in": "query",
+                "description": "the last event that was seen, for who cannot send headers: `run_id=RUN&after=SEQ`",
+                "style": "form",
+                "explode": True,  # two parameters of the address, both or neither
+                "schema": seen,
+            },
         ],
     )
 
@@ -886,13 +912,15 @@ def _upload(settings: Settings) -> dict[str, Any]:
         },
         (400, 406, 409, 415),
         edn=True,
-        description=f"The file as the body, or a form with some. All files of a request have at most "
-        f"{settings.max_upload} bytes together. Refused with 409 where psi keeps its data in memory.",
+        description="The file as the body, or a form with some; no body is a file without a byte. All files of a "
+        f"request have at most {settings.max_upload} bytes together. Refused with 409 where psi keeps its data in "
+        "memory.",
         parameters=[
             _parameter(
                 "name",
-                "what a file that is the body is called; a Content-Disposition header may say it instead",
-                {"type": "string", "minLength": 1},
+                "what a file that is the body is called; a Content-Disposition header may say it instead, and without "
+                "either it is `file`",
+                {"type": "string", "pattern": r"\S"},
             )
         ],
         requestBody=_body(
@@ -905,7 +933,8 @@ def _upload(settings: Settings) -> dict[str, Any]:
                         "required": ["file"],
                     }
                 },
-            }
+            },
+            required=False,
         ),
     )
 

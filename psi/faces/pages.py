@@ -35,7 +35,10 @@ _POLICY: Final = (
 )
 
 _PLACES: Final = (
-    ("/graphql", True, "GraphQL, by GET and POST; subscriptions by WebSocket at the same address"),
+    # No link: a browser that follows it sends no query, and is told so.
+    ("/graphql", False, "GraphQL, by GET and POST; subscriptions by WebSocket at the same address"),
+    ("/sessions", True, "the sessions, as JSON; by POST a new one"),
+    ("/ws/sessions/{id}", False, "a session as it happens, by WebSocket"),
     ("/eql", False, "the attribute graph in EQL, by POST, in JSON or EDN"),
     ("/psi-tool", False, "every psi-tool request, by POST, in JSON or EDN"),
     ("/openapi.json", True, "all of this for programs"),
@@ -50,7 +53,7 @@ async def start_page(request: Request) -> Response:
 
 
 def _place(path: str, linked: bool, words: str) -> str:
-    shown = f'<a href="{path}">{path}</a>' if linked else path
+    shown = f'<a href="{path}">{path}</a>' if linked else escape(path)
     return f"<dt>{shown}</dt><dd>{escape(words)}</dd>"
 
 

@@ -30,7 +30,7 @@ from psi.core.message import Message
 from psi.core.session import Session
 from psi.core.turn import Turn, note_of
 from psi.engine import Run
-from psi.faces.asked import asked_of, check_name
+from psi.faces.asked import asked_of, check_name, number_of
 from psi.faces.inputs import read_input
 from psi.faces.uploads import Uploads, UploadsFace
 from psi.faces.wire import LARGEST, Form, HttpRefused, answer, caller_of, came_as, off_loop, read, wanted
@@ -107,7 +107,7 @@ class RestFace:
     async def _page(self, request: Request) -> Response:
         form = wanted(request.headers.get("accept"))
         asked = asked_of(request, "limit", "after", "pending_recall")
-        limit = _number(asked, "limit", 1, MOST) or PAGE
+        limit = number_of(asked, "limit", 1, MOST) or PAGE
         recalled = _flag(asked, "pending_recall")
         caller = _caller(request)
         # There are no recalls in this version, so that nobody waits for one.
@@ -132,8 +132,8 @@ class RestFace:
         """The session with its messages: all of them, or as many as were asked for or can be written at once."""
         form = wanted(request.headers.get("accept"))
         asked = asked_of(request, "messages_after", "limit")
-        after = _number(asked, "messages_after", 0, 10**15)
-        limit = _number(asked, "limit", 1, MOST)
+        after = number_of(asked, "messages_after", 0, 10**15)
+        limit = number_of(asked, "limit", 1, MOST)
         caller = _caller(request)
         name = request.path_params["session_id"]
         await self._service.act(ShowSession(session=name), caller)
@@ -215,19 +215,6 @@ def _named(data: Any, accepted: Sequence[str]) -> Mapping[str, Any]:
     for key in data:
         check_name("key", key, accepted, "rest/unknown-key")
     return data
-
-
-def _number(asked: Mapping[str, str], name: str, low: int, high: int) -> int | None:
-    text = asked.get(name)
-    if text is None:
-        return None
-    if text.isascii() and text.isdigit() and len(text) <= 20 and low <= int(text) <= high:
-        return int(text)
-    raise Invalid(
-        f"`{name}` must be a whole number from {low} to {high}, got {shown(text)}",
-        code="rest/invalid-parameter",
-        argument=name,
-    )
 
 
 def _flag(asked: Mapping[str, str], name: str) -> bool:

@@ -20,15 +20,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Iterator
-from http import HTTPStatus
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-from uvicorn.protocols.utils import ClientDisconnected
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 import psi
 from psi.agents import Agent
@@ -36,9 +32,8 @@ from psi.core.session import Session
 from psi.errors import Failed, PsiError
 from psi.faces import logs
 from psi.faces.app import App, create_app
+from psi.faces.connections import Config, Http, Socket
 from psi.faces.eql import depth_for
-from psi.faces.sockets import ABORT, LARGEST, RAW
-from psi.faces.wire import HttpRefused, error_response
 from psi.graph import Limits
 from psi.runtime import Psi
 from psi.settings import Settings
@@ -57,8 +52,6 @@ _FOR_CLIENTS: Final = 1.0
 _AT_THE_LATEST: Final = 4.5
 
 _USUAL_URL: Final = "http://127.0.0.1:8420"  # where the command line looks by itself
-
-_LARGEST_HEAD: Final = 64 << 10  # bytes
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 
@@ -125,15 +118,6 @@ class Server(uvicorn.Server):
         yield
 
 
-class Config(uvicorn.Config):
-    """uvicorn's configuration, and what it has no word for: the bounds of a connection that has not asked yet."""
-
-    def __init__(self, *arguments: Any, head_timeout: float, most_connections: int, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self.head_timeout = head_timeout
-        self.most_connections = most_connections
-
-
 def uvicorn_config(app: App, settings: Settings) -> Config:
     return Config(
         app,
@@ -156,182 +140,6 @@ def uvicorn_config(app: App, settings: Settings) -> Config:
         proxy_headers=False,  # a header that anybody can send says nothing about who sends it
         timeout_keep_alive=75,
     )
-
-
-class Malformed(HttpRefused):
-    """What came over the wire is no HTTP that could be read."""
-
-    code = "http/malformed"
-
-    def __init__(self) -> None:
-        super().__init__("this is no HTTP request that can be read")
-
-
-class HeadTooLarge(HttpRefused):
-    status = 431
-    code = "http/head-too-large"
-
-    def __init__(self) -> None:
-        super().__init__(
-            f"the head of a request, its address and its headers, has at most {_LARGEST_HEAD >> 10} KiB",
-            limit=_LARGEST_HEAD,
-        )
-
-
-class Http(HttpToolsProtocol):
-    """uvicorn's own, which waits for ever for the head of a request, however large it grows; but who does not get to
-    the end of one in time is let go, as is who sends too much of it, and there are not more connections than the
-    service has room for. What cannot be read is answered as every other error is."""
-
-    config: Config
-
-    def __init__(self, *arguments: Any, **more: Any) -> None:
-        super().__init__(*arguments, **more)
-        self._head_timer: asyncio.TimerHandle | None = None
-        self._in_message = False
-        self._in_head = False
-        self._has_begun = False  # a head, in what came last
-        self._head_size = 0
-        self._is_handed_over = False  # to a WebSocket
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        super().connection_made(transport)
-        if len(self.connections) > self.config.most_connections:
-            log.warning("too many connections are open, one more was closed", extra={"open": len(self.connections) - 1})
-            transport.close()
-        else:
-            self._start_head_timer()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_head_timer()
-        self._unset_keepalive_if_required()  # which uvicorn leaves to itself where a connection broke
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        self._has_begun = False
-        super().data_received(data)
-        if self._in_head and not self._has_begun and not self.transport.is_closing():
-            # More of half a head, which the parser holds: what it has not told yet may be one line without an end. The
-            # piece that it began in does not count, for what came before it in there belongs to others.
-            self._head_size += len(data)
-            if self._head_size > _LARGEST_HEAD:
-                self._refuse(HeadTooLarge())
-        self._watch_the_clock()
-
-    def on_message_begin(self) -> None:
-        self._in_message = self._in_head = self._has_begun = True
-        self._head_size = 0
-        super().on_message_begin()
-        extensions: dict[str, Any] = {ABORT: self.transport.abort}
-        self.scope["extensions"] = extensions
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        if not self._in_head:  # behind the body, where nobody looks at them
-            self._head_size += len(name) + len(value)
-            if self._head_size > _LARGEST_HEAD:
-                raise HeadTooLarge
-        super().on_header(name, value)
-
-    def on_headers_complete(self) -> None:
-        self._in_head = False
-        self._head_size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
-        if self._head_size > _LARGEST_HEAD:
-            raise HeadTooLarge  # the parser stops at that, and has it answered as what it cannot read
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self._in_message = False
-        super().on_message_complete()
-
-    def send_400_response(self, msg: str) -> None:
-        self._refuse(HeadTooLarge() if self._head_size > _LARGEST_HEAD else Malformed())
-
-    def _refuse(self, refused: HttpRefused) -> None:
-        if self.cycle is not None and not self.cycle.response_complete:
-            self.transport.close()  # in the middle of another answer there is no place for this one
-            return
-        response = error_response(refused)
-        head = f"HTTP/1.1 {refused.status} {HTTPStatus(refused.status).phrase}\r\n"
-        named = b"".join(b"%b: %b\r\n" % pair for pair in response.raw_headers)
-        self.transport.write(head.encode() + named + b"connection: close\r\n\r\n" + bytes(response.body))
-        self.transport.close()
-
-    def handle_websocket_upgrade(self) -> None:
-        self._is_handed_over = True
-        super().handle_websocket_upgrade()
-
-    def _watch_the_clock(self) -> None:
-        """After some bytes came: until when must something follow?"""
-        if self._is_handed_over or self.transport.is_closing():
-            self._stop_head_timer()
-        elif self.cycle is not None and not self.cycle.response_complete:
-            self._stop_head_timer()  # a request is under way; how long its body may take is the guard's to say
-        elif self._in_message:
-            # Half a head; or what is left of a body that was answered already and that nobody reads.
-            if self._head_timer is None:
-                self._start_head_timer()
-        elif self.cycle is not None:
-            # Between two requests. uvicorn has stopped its timer for whatever came, which was no request.
-            self._stop_head_timer()
-            if self.timeout_keep_alive_task is None:
-                self.timeout_keep_alive_task = self.loop.call_later(
-                    self.timeout_keep_alive, self.timeout_keep_alive_handler
-                )
-
-    def _start_head_timer(self) -> None:
-        self._head_timer = self.loop.call_later(self.config.head_timeout, self._let_go)
-
-    def _stop_head_timer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def _let_go(self) -> None:
-        self._head_timer = None
-        self.transport.close()
-
-
-class Socket(WebSocketsSansIOProtocol):
-    """uvicorn's own, which waits for a slow reader before it takes more; but who neither reads nor answers is let go,
-    and not waited for until everything that was sent is read."""
-
-    def handle_connect(self, event: Any) -> None:
-        super().handle_connect(event)
-        if not self.close_sent:  # the task that serves it has not begun yet
-            extensions: dict[str, Any] = {**self.scope["extensions"], RAW: self.send_raw, LARGEST: self.set_largest}
-            self.scope["extensions"] = extensions
-
-    def set_largest(self, size: int) -> None:
-        self.conn.max_message_size = size
-
-    async def send_raw(self, frames: bytes) -> None:
-        """Frames as they go over the wire: whoever tells many the same makes them once, and sends several at a time."""
-        await self.writable.wait()
-        if self.disconnected or self.close_sent or self.transport.is_closing():
-            raise ClientDisconnected
-        self.transport.write(frames)
-
-    async def send(self, message: Any) -> None:
-        if message["type"] == "websocket.close":
-            # Few bytes, and the last: whoever has not read the rest yet hears why, too, if they ever do.
-            self.writable.set()
-        await super().send(message)
-        if self.close_sent and self.initial_response is not None:
-            # Refused in words, all of them. uvicorn does not note that, and would complain that there was no answer.
-            self.handshake_complete = True
-        if self.close_timer is not None:
-            self.close_timer.cancel()
-            self.close_timer = self.loop.call_later(self.close_timeout, self._let_go)
-
-    def keepalive_timeout(self) -> None:
-        super().keepalive_timeout()
-        self._let_go()
-
-    def _let_go(self) -> None:
-        if self.transport.get_write_buffer_size():
-            self.transport.abort()
-        else:
-            self.transport.close()
 
 
 def limits_for(settings: Settings) -> Limits:
@@ -404,12 +212,12 @@ def serve(settings: Settings, *, agent: str | Agent | Callable[[Session], Agent]
     it, in place of the one that the settings name."""
     logs.set_up(settings.log_level)
     try:
-        folder = prepare(settings.data)
         with (
             bind(settings.host, settings.port) as listening,
             _Ending() as ending,
             asyncio.Runner(loop_factory=_new_loop) as runner,
         ):
+            folder = prepare(settings.data)  # only now: a service that cannot listen leaves no folder behind
             runner.run(_serve(settings, agent or settings.agent, folder, listening, ending))
     except PsiError as wrong:
         sys.stderr.write(f"psi cannot start: {wrong.message}\n")

@@ -44,6 +44,7 @@ _MULTIPART: Final = "multipart/form-data"
 _AT_ONCE: Final = 1 << 18  # bytes that are written together
 _LONGEST_NAME: Final = 200  # bytes, which leaves room below what file systems take
 _LONGEST_SUFFIX: Final = 20
+_UNNAMED: Final = "file"
 _AWKWARD: Final = re.compile(r'[<>:"|?*\\/]')  # in a name on one system or another
 
 
@@ -203,7 +204,7 @@ def clean_name(name: str) -> str:
         stem = stem if suffix else name
         room = _LONGEST_NAME - len(suffix.encode("utf-8"))
         name = stem.encode("utf-8")[:room].decode("utf-8", "ignore").rstrip(". ") + suffix
-    return name or "file"
+    return name or _UNNAMED
 
 
 # -- the endpoint
@@ -246,13 +247,13 @@ class UploadsFace:
 
 
 def _name_of(request: Request) -> str:
+    """What the file is called; one that nobody has named is a file all the same."""
     given = asked_of(request, "name").get("name")
     if given is None:
-        given = file_name(request.headers.get("content-disposition", ""))
-    if given is None or not given.strip():
+        given = file_name(request.headers.get("content-disposition", "")) or _UNNAMED
+    if not given.strip():
         raise Invalid(
-            "an upload needs a name: POST /uploads?name=report.pdf, a Content-Disposition header with `filename`, or "
-            "a form (multipart/form-data) whose parts have one",
+            "`name` is blank; say what the file is called, as in POST /uploads?name=report.pdf, or leave it out",
             code="uploads/name-required",
             argument="name",
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import json
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import Enum
 from typing import Any, ClassVar, Final, TypeVar
@@ -21,6 +22,7 @@ from psi.core.commands import Caller
 from psi.core.errors import Conflict, Forbidden, NotFound, RuntimeClosed
 from psi.core.identity import Identity
 from psi.edn import ReadError, WriteError, dumps, loads
+from psi.edn.alike import MOST_ALIKE, Alike, can_be_alike
 from psi.errors import Failed, PsiError, Refused
 from psi.graph import (
     AttributeUnreachable,
@@ -28,12 +30,13 @@ from psi.graph import (
     MutationNotFound,
     ResolverFailed,
 )
-from psi.store import StoreFailed
+from psi.store import StoreFailed, StoreUnreadable
 from tool.render import as_json
 
 __all__ = [
     "DEEPEST",
     "LARGEST",
+    "BadSession",
     "Form",
     "HttpRefused",
     "NotAcceptable",
@@ -72,7 +75,11 @@ LARGEST: Final = 16 << 20
 _SMALL: Final = frozenset((int, float, bool, type(None)))
 _SHORT: Final = 32  # characters
 
+_LONGEST_ID: Final = 200
+_ID: Final = re.compile(f"[!-~]{{1,{_LONGEST_ID}}}")
+
 _FORM: Final = "psi.form"
+_SAFE_DIGITS: Final = 18  # an integer of so many has a hash of its own
 _LONG: Final = 1 << 20  # bytes of a body from which on reading it is left to a thread
 
 _T = TypeVar("_T")
@@ -129,8 +136,8 @@ class NotAcceptable(HttpRefused):
     status = 406
     code = "http/not-acceptable"
 
-    def __init__(self, message: str) -> None:
-        super().__init__(message, available=[form.value for form in Form])
+    def __init__(self, message: str, available: Iterable[str] | None = None) -> None:
+        super().__init__(message, available=list(available or (form.value for form in Form)))
 
 
 class SeveralSessions(HttpRefused):
@@ -139,6 +146,16 @@ class SeveralSessions(HttpRefused):
     def __init__(self, given: int) -> None:
         super().__init__(
             f"the header Psi-Session is there {given} times; a request comes from one session", given=given
+        )
+
+
+class BadSession(HttpRefused):
+    code = "http/bad-session"
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"the header Psi-Session must be the id of a session, 1 to {_LONGEST_ID} printable ASCII characters; "
+            "leave it out where there is none"
         )
 
 
@@ -172,6 +189,7 @@ _STATUSES: Final[tuple[tuple[type[PsiError], int], ...]] = (
     (RuntimeClosed, 503),
     (StoreSilent, 503),
     (StoreFailed, 503),
+    (StoreUnreadable, 500),
     (Forbidden, 403),
     (NotFound, 404),
     (Conflict, 409),
@@ -196,10 +214,10 @@ def status_of(error: PsiError) -> int:
 
 def error_body(error: PsiError, form: Form = Form.JSON) -> dict[str, Any]:
     """The error as a body has it. Its facts are named as the form names things: snake_case in JSON, as REST has it."""
-    facts = error.facts()
+    facts = error.disclosed()
     if form is Form.JSON:
         facts = {name.replace("-", "_"): value for name, value in facts.items()}
-    return {"error": {"code": error.code, "message": error.message, "details": facts}}
+    return {"error": {"code": error.code, "message": error.sentence(), "details": facts}}
 
 
 # -- reading
@@ -223,7 +241,11 @@ def session_of(headers: Headers) -> str | None:
     given = headers.getlist("psi-session")
     if len(given) > 1:
         raise SeveralSessions(len(given))
-    return given[0] if given else None
+    if not given:
+        return None
+    if not _ID.fullmatch(given[0]):
+        raise BadSession
+    return given[0]
 
 
 def form_for(request: Request) -> Form:
@@ -293,7 +315,9 @@ def read_json(text: str, what: str = "the body") -> Any:
     """JSON as its standard has it: no NaN, no key twice, no half characters, nothing after the value."""
     try:
         orjson.loads(text)
-        value = json.loads(text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
+        value = json.loads(
+            text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_integers()
+        )
     except _Twice as twice:
         raise Unreadable(f"{what} is not JSON that can be taken at its word: {twice}") from None
     except (ValueError, RecursionError) as wrong:
@@ -331,6 +355,22 @@ def _finite(text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"the number {text[:40]} is out of range")
     return value
+
+
+def _integers() -> Callable[[str], int]:
+    """What reads the integers of one text."""
+    alike = Alike()
+
+    def read(text: str) -> int:
+        value = int(text)
+        if len(text) > _SAFE_DIGITS and can_be_alike(value) and alike.meet(value):
+            raise ValueError(
+                f"it has more than {MOST_ALIKE} integers with one hash; those that are a multiple of "
+                "2305843009213693951 apart share one, and whatever is keyed by them is slow"
+            )
+        return value
+
+    return read
 
 
 def _is_deep(value: Any) -> bool:
@@ -376,7 +416,7 @@ def liking(accept: str, wanted: str) -> float:
     found = (-1, 0.0)
     for each in accept.split(","):
         media, _, parameters = each.partition(";")
-        ranges = {wanted: 2, "application/*": 1, "*/*": 0, "*": 0}
+        ranges = {wanted: 2, f"{wanted.partition('/')[0]}/*": 1, "*/*": 0, "*": 0}
         specific = ranges.get(media.strip().lower())
         if specific is not None:
             found = max(found, (specific, _weight(parameters)))

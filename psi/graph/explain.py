@@ -68,8 +68,9 @@ class PlanTree:
             yield f"{indent}mutation {call.name}" + (" (unknown)" if call.name in self.unknown_mutations else "")
         for place, (step, others) in enumerate(zip(self.plan.steps, self.others, strict=True), start=1):
             yield f"{indent}{place}. {_step_text(step, others)}"
-        for found in self.reasons:
+        if self.reasons:
             yield f"{indent}not reachable:"
+        for found in self.reasons:
             yield from found.lines(indent)
         for key, tree in self.below.items():
             yield f"{indent}{shown(key)}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from psi.edn import List, kind_key, thaw
 from psi.eql import Call
-from psi.errors import Failed, PsiError
+from psi.errors import Done, Failed, PsiError
 from psi.graph.blame import all_failed, lenient_errors, missing_details
 from psi.graph.compile import Up
 from psi.graph.emit import UNSET, Departure, Odd
@@ -325,6 +325,8 @@ class Frame:
                 raise error
             value = {MUTATION_ERROR: error.as_data()}
             descent = None
+        else:
+            self.request.done.append(Done(str(call.name), value))
         into = self.entity if not placeholder else self.hoisted.setdefault(placeholder, {})
         into[call.name] = value if descent is None else self._enter(call.name, descent, value, children)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from psi.eql import parse
+from psi.errors import PsiError
 from psi.graph.drive import abandon, begin, deadline, drive, drive_now
 from psi.graph.engine import Engine
 from psi.graph.errors import InvalidEntity
@@ -78,8 +79,8 @@ class Graph:
             answer = self._start(request, query, entity)
             if request.batches or request.waiting or request.late:
                 await drive(request, timeout)
-        except BaseException:
-            abandon(request)
+        except BaseException as error:
+            _left(request, error)
             raise
         return answer
 
@@ -100,8 +101,8 @@ class Graph:
             answer = self._start(request, query, entity)
             if request.batches or request.waiting or request.late:
                 drive_now(request)
-        except BaseException:
-            abandon(request)
+        except BaseException as error:
+            _left(request, error)
             raise
         return answer
 
@@ -208,3 +209,10 @@ class _QueryCache:
     def info(self) -> CacheInfo:
         hits = self._hits + sum(level.hits for level in self._levels.values())
         return CacheInfo(hits, self._misses, self._evictions, len(self._levels), self._max_size)
+
+
+def _left(request: Request, error: BaseException) -> None:
+    """The request ends here; what it has done by now is told with the reason."""
+    abandon(request)
+    if isinstance(error, PsiError):
+        error.done = tuple(request.done)

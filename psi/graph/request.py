@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from psi.edn import Map, thaw
 from psi.eql.ast import NO_PARAMS
 from psi.eql.parse import MAX_DEPTH
+from psi.errors import Done
 from psi.graph.compile import Up
 from psi.graph.emit import UNSET, Departure
 from psi.graph.errors import LimitExceeded
@@ -93,6 +94,7 @@ class Request:
         "batches",
         "budget",
         "context",
+        "done",
         "engine",
         "is_tired",
         "late",
@@ -118,6 +120,7 @@ class Request:
         self.sync = sync
         self.limits = limits
         self.context = context
+        self.done: list[Done] = []  # mutations that went well, in their order
         self.lenient = lenient
         self.plain_env = _EMPTY_ENV if context is None else Env(NO_PARAMS, context)
         self.stack: list[Frame] = []

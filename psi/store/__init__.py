@@ -8,7 +8,7 @@ from psi.store.credentials import Credentials, CredentialsUnusable, Login, NewLo
 from psi.store.lock import FolderTaken
 from psi.store.memory import MemoryStore
 from psi.store.protocol import AddMessages, Change, DeleteSession, SaveSession, SaveTurn, Store, StoreFailed
-from psi.store.sqlite import SqliteStore, StoreUnusable
+from psi.store.sqlite import SqliteStore, StoreUnreadable, StoreUnusable
 
 __all__ = [
     "AddMessages",
@@ -26,6 +26,7 @@ __all__ = [
     "SqliteStore",
     "Store",
     "StoreFailed",
+    "StoreUnreadable",
     "StoreUnusable",
     "Token",
     "TokenNotFound",

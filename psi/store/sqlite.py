@@ -1,15 +1,18 @@
 """A store in one SQLite file: what was committed is there after a crash, all of a commit or none of it.
 
-One connection writes, through WAL. Commits that come while one is being written wait and go together in the next
-transaction: syncing to the disk costs the same for one as for fifty. Whoever waits is told when theirs is on the disk,
-or why it is not; one that cannot be written fails alone.
+One connection writes, through WAL, and another one reads, so that neither waits for the other. Commits that come while
+one is being written wait and go together in the next transaction: syncing to the disk costs the same for one as for
+fifty. Whoever waits is told when theirs is on the disk, or why it is not; one that cannot be written fails alone.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -27,7 +30,7 @@ from psi.store.lock import Lock
 from psi.store.private import make_private
 from psi.store.protocol import AddMessages, Change, DeleteSession, SaveSession, SaveTurn, StoreFailed
 
-__all__ = ["SqliteStore", "StoreUnusable"]
+__all__ = ["SqliteStore", "StoreUnreadable", "StoreUnusable"]
 
 log = logging.getLogger("psi.store")
 
@@ -91,11 +94,28 @@ class StoreUnusable(Failed):
     code = "store/unusable"
 
 
+class StoreUnreadable(Failed):
+    """Something that was kept cannot be read any more. Where it lies and what is wrong with it is for the log alone."""
+
+    code = "store/unreadable"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"{what} cannot be read; the log says why")
+
+
 class SqliteStore:
     """Made by :meth:`open`."""
 
-    def __init__(self, connection: aiosqlite.Connection, path: Path, lock: Lock, kept_turns: int) -> None:
+    def __init__(
+        self,
+        connection: aiosqlite.Connection,
+        reading: aiosqlite.Connection,
+        path: Path,
+        lock: Lock,
+        kept_turns: int,
+    ) -> None:
         self._connection = connection
+        self._reading = reading
         self._path = path
         self._is_failing = False  # the last transaction did not get to the disk
         self._lock = lock
@@ -114,7 +134,13 @@ class SqliteStore:
         except OSError as error:
             raise StoreUnusable(f"{folder} cannot be used: {error.strerror or error}") from error
         try:
-            return cls(await _connect(path), path, lock, kept_turns)
+            connection = await _connect(path)
+            try:
+                reading = await _connect_reader(path)
+            except BaseException:
+                await connection.close()
+                raise
+            return cls(connection, reading, path, lock, kept_turns)
         except BaseException:
             lock.release()
             raise
@@ -178,13 +204,15 @@ class SqliteStore:
     async def _try_to_write(self) -> None:
         async with self._using:
             try:
-                # Something has to be written to know: what was there is written once more.
+                # Something has to be written to know: what was there is written once more. And there has to be room for
+                # more than that, which may go where something was before.
+                await asyncio.to_thread(_take_up_room, self._path.parent)
                 await self._connection.execute("BEGIN IMMEDIATE")
                 await self._connection.execute("UPDATE schema_version SET applied_at = applied_at")
                 await self._connection.execute("COMMIT")
-            except aiosqlite.Error as error:
+            except (aiosqlite.Error, OSError) as error:
                 await self._roll_back()
-                raise _told(error) from error
+                raise StoreFailed(str(error)) from error
         self._is_failing = False
 
     async def _apply(self, change: Change) -> None:
@@ -247,6 +275,10 @@ class SqliteStore:
     async def messages(
         self, session: str, first: int = 0, limit: int | None = None, *, pictures: bool = True
     ) -> Sequence[Message]:
+        with _legible(f"the history of session {session}"):
+            return await self._messages(session, first, limit, pictures)
+
+    async def _messages(self, session: str, first: int, limit: int | None, pictures: bool) -> Sequence[Message]:
         rows = await self._all(
             "SELECT role, text, content, at, source, origin, run, closure FROM messages"
             " WHERE session = ? AND place >= ? ORDER BY place LIMIT ?",
@@ -268,12 +300,14 @@ class SqliteStore:
         return found
 
     async def turns(self, session: str) -> Sequence[Turn]:
-        rows = await self._all("SELECT record FROM runs WHERE session = ? ORDER BY place", session)
-        return [self._read(_turn, row[0], "a run record") for row in rows]
+        with _legible(f"the runs of session {session}"):
+            rows = await self._all("SELECT record FROM runs WHERE session = ? ORDER BY place", session)
+            return [self._read(_turn, row[0], "a run record") for row in rows]
 
     async def turn(self, run: str) -> Turn | None:
-        rows = await self._all("SELECT record FROM runs WHERE id = ?", run)
-        return self._read(_turn, rows[0][0], f"the record of run {run}") if rows else None
+        with _legible(f"run {run}"):
+            rows = await self._all("SELECT record FROM runs WHERE id = ?", run)
+            return self._read(_turn, rows[0][0], f"the record of run {run}") if rows else None
 
     async def unfinished(self) -> Sequence[Turn]:
         rows = await self._all("SELECT record FROM runs WHERE state = 'running' ORDER BY place")
@@ -282,16 +316,16 @@ class SqliteStore:
     async def close(self) -> None:
         if self._writing is not None:
             await asyncio.wait([self._writing])
+        # The reader first: the last one to go puts the log of changes into the file, and has to be able to write.
+        await self._reading.close()
         await self._connection.close()
         self._lock.release()
 
     async def _all(self, query: str, *values: Any) -> list[Any]:
-        # Within the lock, so that nobody reads what a transaction under way may yet take back.
-        async with self._using:
-            try:
-                return list(await self._connection.execute_fetchall(query, values))
-            except aiosqlite.Error as error:
-                raise StoreUnusable(f"{self._path} cannot be read: {error}") from error
+        try:
+            return list(await self._reading.execute_fetchall(query, values))
+        except aiosqlite.Error as error:
+            raise StoreUnusable(f"{self._path} cannot be read: {error}") from error
 
     def _read(self, read: Callable[[Any], _T], row: Any, what: str) -> _T:
         """What a row says; where nobody can tell, which one it is."""
@@ -303,6 +337,27 @@ class SqliteStore:
     async def _one(self, query: str, *values: Any) -> Any:
         """A row, in the middle of a transaction."""
         return next(iter(await self._connection.execute_fetchall(query, values)), None)
+
+
+@contextmanager
+def _legible(what: str) -> Iterator[None]:
+    """Around what is read for somebody's request: where it lies and what is wrong with it is none of theirs."""
+    try:
+        yield
+    except StoreUnusable as unusable:
+        log.error("%s", unusable.message)
+        raise StoreUnreadable(what) from unusable
+
+
+_ROOM: Final = 1 << 16  # bytes: more than nearly every commit takes
+
+
+def _take_up_room(folder: Path) -> None:
+    """OSError where there is none."""
+    with tempfile.TemporaryFile(dir=folder) as file:
+        file.write(bytes(_ROOM))
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def _told(error: Exception) -> Exception:
@@ -324,6 +379,18 @@ async def _connect(path: Path) -> aiosqlite.Connection:
     except aiosqlite.Error as error:
         await connection.close()
         raise StoreUnusable(f"{path} cannot be used: {error}") from error
+    except BaseException:
+        await connection.close()
+        raise
+    return connection
+
+
+async def _connect_reader(path: Path) -> aiosqlite.Connection:
+    """A second connection, which sees what was committed and nothing else."""
+    connection = await aiosqlite.connect(path, isolation_level=None)
+    try:
+        for pragma in ("query_only = ON", f"busy_timeout = {BUSY_MS}"):
+            await connection.execute(f"PRAGMA {pragma}")
     except BaseException:
         await connection.close()
         raise

@@ -119,7 +119,6 @@ async def test_the_program_on_the_page_prints_what_the_page_says(name: str) -> N
             assert [*printed, await script.line()] == said
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_refused", [False, True], ids=["was closed", "was closed and others refused"])
 @pytest.mark.parametrize("name", PROGRAMS)
 async def test_the_program_on_the_page_comes_back_after_the_socket(name: str, is_refused: bool) -> None:

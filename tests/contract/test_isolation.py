@@ -393,7 +393,7 @@ async def test_psi_tool_answers_for_another_users_things_as_for_none(house: Hous
             async def send(name: str, request: Any = request, key: Any = key, scope: str = scope) -> Answer:
                 if key is None:
                     return await house.post("/psi-tool", request, BOB, scope, psi_session=name)
-                if request["action"] == "mutate":
+                if "params" in request:
                     request = {**request, "params": {**request["params"], key: name}}
                 else:
                     request = {**request, key: name}
@@ -884,7 +884,7 @@ async def test_an_agent_reaches_what_its_sessions_owner_may_reach(house: House) 
             continue
 
         def naming(name: str, request: Mapping[str, Any] = request, key: str = key) -> dict[str, Any]:
-            if request["action"] == "mutate":
+            if "params" in request:
                 return {**request, "params": {**request["params"], key: name}}
             return {**request, key: name}
 

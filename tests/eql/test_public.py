@@ -21,6 +21,7 @@ def test_the_public_names_are_these() -> None:
         "Wildcard",
         "calls",
         "parse",
+        "repeats_calls",
         "size",
         "to_edn",
         "unparse",

@@ -270,6 +270,51 @@ async def test_a_body_at_the_limit_is_read_and_one_beyond_it_is_not() -> None:
     assert app.called == 1
 
 
+async def test_several_lines_of_accept_are_one_list() -> None:
+    class Seen:
+        headers: list[tuple[bytes, bytes]]
+
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            self.headers = scope["headers"]
+            await Echo()(scope, receive, send)
+
+    seen = Seen()
+    lines = [("accept", "text/html"), ("x-other", "1"), ("accept", "application/edn;q=0.5")]
+    assert (await visit(guarded(seen), headers=lines)).status == 200
+    assert [value for name, value in seen.headers if name == b"accept"] == [b"text/html, application/edn;q=0.5"]
+    assert (b"x-other", b"1") in seen.headers
+
+
+async def test_two_content_types_are_refused_even_if_they_are_the_same() -> None:
+    answer = await visit(guarded(), "POST", headers=[("content-type", "application/json")] * 2, body=b"{}")
+    assert (answer.status, answer.code) == (400, "http/several-content-types")
+
+
+@pytest.mark.parametrize("given", ["gzip", "GZip", "identity, br", "x"])
+async def test_a_body_that_would_have_to_be_unpacked_is_refused(given: str) -> None:
+    answer = await visit(guarded(), "POST", headers={"content-encoding": given}, body=b"x")
+    assert (answer.status, answer.code) == (415, "http/unsupported-encoding")
+    assert answer.headers["accept-encoding"] == "identity"
+    assert "is not unpacked here" in json.loads(answer.body)["error"]["message"]
+
+
+@pytest.mark.parametrize("given", ["identity", "Identity", ""])
+async def test_a_body_that_says_that_it_is_as_it_is_is_read(given: str) -> None:
+    assert (await visit(guarded(), "POST", headers={"content-encoding": given}, body=b"x")).status == 200
+
+
+async def test_a_login_is_no_place_for_much_as_everybody_may_send_one() -> None:
+    guard = guarded(max_body=1 << 20)
+    assert (await visit(guard, "POST", "/login", body=b"x" * 8_192)).status == 200
+    answer = await visit(guard, "POST", "/login", body=b"x" * 8_193)
+    assert (answer.status, answer.code) == (413, "http/too-large")
+    assert json.loads(answer.body)["error"]["message"] == (
+        "the body is larger than 8192 bytes, and this is not for more"
+    )
+    small = await visit(guarded(max_body=100), "POST", "/login", body=b"x" * 101)
+    assert "the setting max_body" in json.loads(small.body)["error"]["message"]
+
+
 @pytest.mark.parametrize("length", ["9" * 500, "00000000000000000000101"])
 async def test_a_length_however_it_is_written_is_a_length(length: str) -> None:
     answer = await visit(guarded(max_body=100), "POST", headers={"content-length": length})

@@ -268,6 +268,81 @@ async def test_what_is_no_http_is_answered_as_every_other_error(said: bytes) -> 
         assert await connection.reader.read() == b""
 
 
+CHUNKED = b"POST /size HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize("pieces", [[CHUNKED + b"zz\r\n"], [CHUNKED, b"5\r\nhello\r\n", b"oh no\r\n"]])
+async def test_a_body_that_is_no_http_is_answered_too(pieces: list[bytes]) -> None:
+    async with asyncio.timeout(10), listening() as place, place.connected() as connection:
+        for piece in pieces:
+            connection.writer.write(piece)
+            await settle()
+        answer = await connection.answer()
+        assert (answer.status, answer.json()["error"]["code"]) == (400, "http/malformed")
+        assert answer.headers["connection"] == "close"
+        assert await connection.reader.read() == b""
+        await place.watched.left.acquire()  # and nobody waits for the rest
+
+
+async def test_a_body_that_is_no_http_spoils_no_answer_that_has_been_given_or_begun() -> None:
+    async with asyncio.timeout(10), listening() as place, place.connected() as connection:
+        connection.writer.write(CHUNKED.replace(b"/size", b"/unread"))
+        assert (await connection.answer()).status == 200
+        connection.writer.write(b"zz\r\n")
+        assert await connection.reader.read() == b""
+
+
+async def test_a_body_that_is_no_http_behind_a_request_that_waits_is_not_taken_for_its_answer() -> None:
+    async with asyncio.timeout(10), listening() as place, place.connected() as connection:
+        connection.writer.write(
+            b"POST /size HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1\r\n\r\nx" + CHUNKED + b"zz\r\n"
+        )
+        assert await connection.reader.read() == b""
+
+
+HANDSHAKE = {
+    "upgrade": "websocket",
+    "connection": "Upgrade",
+    "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+    "sec-websocket-version": "13",
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "status", "code"),
+    [
+        ("GET", "/echo", {"sec-websocket-key": "short"}, 400, "ws/bad-handshake"),
+        ("GET", "/echo", {"sec-websocket-key": ""}, 400, "ws/bad-handshake"),
+        ("GET", "/echo", {"sec-websocket-key": "AAAA"}, 400, "ws/bad-handshake"),
+        ("GET", "/echo", {"sec-websocket-version": "8"}, 426, "ws/unsupported-version"),
+        ("GET", "/echo", {"sec-websocket-version": "thirteen"}, 400, "ws/bad-handshake"),
+        ("POST", "/echo", {}, 405, "ws/bad-handshake"),
+        ("GET", "/echo?" + "x" * 9_000, {}, 431, "http/head-too-large"),
+        ("GET", "/echo", {"x-long": "x" * 9_000}, 431, "http/head-too-large"),
+        ("GET", "/echo", {f"x-{n}": "1" for n in range(130)}, 431, "http/head-too-large"),
+        ("GET", "/echo", {"content-length": "3"}, 400, "ws/bad-handshake"),
+    ],
+)
+async def test_a_bad_handshake_is_answered_as_every_other_error(
+    method: str, path: str, headers: dict[str, str], status: int, code: str
+) -> None:
+    async with asyncio.timeout(10), listening() as place, place.connected() as connection:
+        answer = await connection.request(method, path, headers={**HANDSHAKE, **headers})
+        assert (answer.status, answer.type) == (status, "application/json")
+        assert answer.json()["error"]["code"] == code
+        assert await connection.reader.read() == b""
+        if status == 426:
+            assert answer.headers["sec-websocket-version"] == "13"
+            assert answer.headers["upgrade"] == "websocket"
+
+
+async def test_a_good_handshake_is_answered_with_101() -> None:
+    async with asyncio.timeout(10), listening() as place, place.connected() as connection:
+        answer = await connection.request("GET", "/echo", headers=HANDSHAKE)
+        assert answer.status == 101
+        assert answer.headers["sec-websocket-accept"] == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+
+
 async def test_a_head_that_comes_byte_by_byte_gets_no_more_time() -> None:
     async with asyncio.timeout(10), listening(head_timeout=0.2) as place, place.connected() as connection:
         connection.writer.write(b"GET /unread HTTP/1.1\r\nX-Slow: ")

@@ -164,9 +164,11 @@ async def test_the_start_page_says_what_this_is_and_where_to_go() -> None:
         for words in (psi.__version__, f"curl {served.url}/psi-tool", f"psi-tool --url {served.url}"):
             assert words in answer.text
         links = re.findall(r'href="([^"]+)"', answer.text)
-        assert {"/graphql", "/openapi.json", "/metrics", "/healthz"} <= set(links)
-        # A page of another kind may say no to a plain GET; nothing linked may be missing.
-        assert [link for link in links if (await served.get(link)).status == 404] == []
+        assert {"/sessions", "/openapi.json", "/metrics", "/healthz"} <= set(links)
+        assert [link for link in links if (await served.get(link)).status != 200] == []
+        # What a browser cannot just open is named, and no link.
+        for place in ("/graphql", "/eql", "/psi-tool", "/ws/sessions/{id}"):
+            assert f"<dt>{place}</dt>" in answer.text
 
 
 async def test_the_start_page_loads_nothing_and_its_style_is_the_one_that_is_named() -> None:

@@ -158,7 +158,6 @@ async def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
         await fuzz(served, tmp_path, "--phases", "examples,coverage,fuzzing", "--max-examples", "5")
 
 
-@pytest.mark.slow
 async def test_schemathesis_finds_nothing_where_a_token_is_needed(tmp_path: Path) -> None:
     settings = Settings(**_UNBOUNDED, query_timeout=2.0, auth=True)  # type: ignore[arg-type]
     with Credentials.open(tmp_path / "data") as credentials:

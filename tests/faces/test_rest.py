@@ -320,7 +320,7 @@ async def test_images_stand_in_the_history_without_their_data(served: Served) ->
         ({"content": " "}, (400, "session/message-required")),
         ({"content": "x", "images": ["no!"]}, (400, "input/invalid-image")),
         ({"content": "x", "images": [PNG] * 11}, (400, "input/too-many-images")),
-        ({"content": "x", "files": [{"name": "p", "path": "/etc/passwd"}]}, (404, "input/unknown-file")),
+        ({"content": "x", "files": [{"name": "p", "path": "/etc/passwd"}]}, (403, "input/unknown-file")),
         ({"content": "x", "contnt": "y"}, (400, "input/unknown-key")),
         (["x"], (400, "input/invalid")),
         ("", (400, "http/unreadable")),

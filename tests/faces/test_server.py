@@ -243,7 +243,7 @@ async def test_clients_that_hang_do_not_keep_it(tmp_path: Path) -> None:
     "program",
     [
         pytest.param(STUBBORN, id="swallows cancellation"),
-        pytest.param(BLOCKING, id="blocks the loop", marks=pytest.mark.slow),
+        pytest.param(BLOCKING, id="blocks the loop"),
     ],
 )
 async def test_an_agent_that_does_not_listen_does_not_keep_it(program: str, tmp_path: Path) -> None:

@@ -93,8 +93,15 @@ async def test_the_name_may_stand_in_content_disposition(tmp_path: Path) -> None
         assert query.json()["name"] == "first.txt"
 
 
-@pytest.mark.parametrize("path", ["/uploads", "/uploads?name=", "/uploads?name=%20"])
-async def test_a_file_without_a_name_is_refused(tmp_path: Path, path: str) -> None:
+@pytest.mark.parametrize("headers", [{}, {"content_disposition": "attachment"}])
+async def test_a_file_without_a_name_is_called_file(tmp_path: Path, headers: dict[str, str]) -> None:
+    async with uploading(tmp_path) as served:
+        answer = await served.post("/uploads", b"x", **headers)
+    assert (answer.status, answer.json()["name"], answer.json()["size"]) == (201, "file", 1)
+
+
+@pytest.mark.parametrize("path", ["/uploads?name=", "/uploads?name=%20"])
+async def test_a_name_that_says_nothing_is_refused(tmp_path: Path, path: str) -> None:
     async with uploading(tmp_path) as served:
         assert code(await served.post(path, b"x")) == (400, "uploads/name-required")
     assert kept(tmp_path) == []
@@ -287,7 +294,7 @@ async def test_uploads_are_their_users_own(tmp_path: Path) -> None:
             message = {"content": "See.", "files": [mine]}
             assert (await post("ada", f"/sessions/{sessions['ada']}/messages?wait=1", message)).status == 200
             theirs = await post("bob", f"/sessions/{sessions['bob']}/messages", message)
-            assert code(theirs) == (404, "input/unknown-file")
+            assert code(theirs) == (403, "input/unknown-file")
             assert code(await post("eve", "/uploads?name=a.txt", b"A")) == (403, "auth/read-only")
             assert code(await post(None, "/uploads?name=a.txt", b"A")) == (401, "auth/required")
     assert [str(path) for path in kept(tmp_path)] == [mine["path"]]

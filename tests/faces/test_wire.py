@@ -21,6 +21,7 @@ from psi.faces.auth import Unauthenticated
 from psi.faces.wire import (
     DEEPEST,
     LARGEST,
+    BadSession,
     Form,
     NotAcceptable,
     SeveralSessions,
@@ -120,6 +121,14 @@ def test_the_invoking_session_is_named_once_or_not_at_all() -> None:
         assert (status_of(refused.value), refused.value.facts()) == (400, {"given": 2})
 
 
+@pytest.mark.parametrize("given", [b"", b" ", b"ses 1", "sés-1".encode(), b"\xd7\xf8", b"ses-1\t", b"s" * 201])
+def test_what_cannot_be_the_id_of_a_session_is_refused_by_name(given: bytes) -> None:
+    with pytest.raises(BadSession, match="Psi-Session must be the id of a session") as refused:
+        session_of(Headers(raw=[(b"psi-session", given)]))
+    assert status_of(refused.value) == 400
+    assert session_of(Headers({"Psi-Session": "s" * 200})) == "s" * 200
+
+
 def test_an_error_whose_facts_have_no_edn_form_is_told_in_json() -> None:
     told = error_response(core.Invalid("no", thing=object()), Form.EDN)
     assert told.headers["content-type"] == "application/json; charset=utf-8"
@@ -191,6 +200,16 @@ BAD = {
     "half a character": (b'["\\ud800"]', Form.JSON, "surrogate"),
     "a control character in a string": (b'["\x01"]', Form.JSON, "cannot be read as JSON"),
     "more digits than anybody needs": (b"1" * 5_000, Form.JSON, "cannot be read as JSON"),
+    "JSON integers that all have one hash": (
+        json.dumps([(2**61 - 1) * n for n in range(1, 102)]).encode(),
+        Form.JSON,
+        "it has more than 100 integers with one hash",
+    ),
+    "EDN integers that all have one hash": (
+        " ".join(["[", *(str((2**61 - 1) * n) for n in range(1, 102)), "]"]).encode(),
+        Form.EDN,
+        "at most 100 numbers with one hash",
+    ),
     "JSON too deep": (b"[" * 200 + b"]" * 200, Form.JSON, f"deeper than {DEEPEST} levels"),
     "JSON far too deep": (b'{"a":' * 100_000, Form.JSON, "cannot be read as JSON"),
     "EDN too deep": (b"[" * 200 + b"]" * 200, Form.EDN, f"at most {DEEPEST} levels"),
@@ -203,6 +222,12 @@ BAD = {
 def test_a_bad_body_is_refused_with_what_is_wrong(body: bytes, form: Form | None, problem: str) -> None:
     with pytest.raises(Unreadable, match=problem):
         read(body, form)
+
+
+def test_large_integers_in_json_are_read_as_long_as_they_have_hashes_of_their_own() -> None:
+    alike = [(2**61 - 1) * n for n in range(1, 101)]
+    found = [*alike, *alike, *range(2**63, 2**63 + 1_000), -(2**70)]
+    assert read(json.dumps(found).encode(), Form.JSON)[0] == found
 
 
 def test_many_brackets_beside_each_other_are_not_deep() -> None:

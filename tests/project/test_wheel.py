@@ -6,14 +6,11 @@ import venv
 import zipfile
 from pathlib import Path
 
-import pytest
-
 import psi
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow
 def test_an_installed_wheel_holds_the_three_packages_and_gives_the_command(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True)

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
 from psi import Psi
-from psi.agents import AgentEvent, FinalAnswer, TextDelta, TurnContext
+from psi.agents import AgentEvent, FinalAnswer, TextDelta, Tool, ToolCall, ToolResult, TurnContext
+from psi.core.commands import Caller, SubmitPrompt
+from psi.core.message import picture_part, says
 from psi.core.turn import State
 from psi.engine import VirtualClock
 from psi.engine.clock import settle
@@ -239,6 +243,83 @@ async def test_an_answer_that_was_not_declared_final_is_what_was_streamed() -> N
     async with world(Plain()) as here:
         session = await here.session()
         assert (await here.submit(session, "go", wait=True))["run"]["answer"] == "ab"
+
+
+async def test_an_agent_whose_final_answer_is_empty_has_said_what_was_streamed() -> None:
+    class Short:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            yield TextDelta("all of it")
+            yield FinalAnswer("", token_count=3)
+
+    async with world(Short()) as here:
+        session = await here.session()
+        run = (await here.submit(session, "go", wait=True))["run"]
+        assert (run["state"], run["answer"]) == ("ok", "all of it")
+
+
+async def test_an_agent_or_a_tool_that_would_end_the_process_ends_its_own_work_alone() -> None:
+    class Leaving:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            yield FinalAnswer((await turn.call("leave", {})).content)
+            sys.exit(3)
+
+    class Abrupt:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            if turn.prompt:
+                sys.exit(3)
+            yield FinalAnswer("never")
+
+    async def leave(asked: ToolCall) -> ToolResult:
+        sys.exit(2)
+
+    async with world(Leaving(), tools=[Tool(name="leave", description="", schema={}, call=leave)]) as here:
+        session = await here.session()
+        assert (await here.submit(session, "go", wait=True))["run"]["answer"] == "leave failed: SystemExit: 2"
+    async with world(Abrupt()) as here:
+        session = await here.session()
+        assert (await here.submit(session, "go", wait=True))["run"]["state"] == "error"
+        assert (await here.submit(session, "go", wait=True))["run"]["state"] == "error"
+
+
+async def test_a_session_whose_maker_is_gone_before_it_is_saved_is_there_for_everybody() -> None:
+    class Slow(MemoryStore):
+        def __init__(self) -> None:
+            super().__init__()
+            self.gate = asyncio.Event()
+
+        async def commit(self, *changes: Change) -> None:
+            await self.gate.wait()
+            await super().commit(*changes)
+
+    store = Slow()
+    async with world(store=store) as here:
+        making = asyncio.create_task(here.session("Left behind"))
+        await here.clock.advance()
+        making.cancel()
+        store.gate.set()
+        await here.clock.advance()
+        assert [each.name for each in await store.sessions()] == ["Left behind"]
+        listed = await here.ok({"action": "session", "op": "list"})
+        assert [each["session-name"] for each in listed["psi-tool/session"]["sessions"]] == ["Left behind"]
+
+
+async def test_an_agent_gets_pictures_when_it_asks_for_them() -> None:
+    picture = picture_part("image/png", "iVBORw0KGgo=")
+    seen: list[Any] = []
+
+    class Looking:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            seen.append(turn.history[-1].content[1].get("size"))
+            seen.append((await turn.history_with_pictures())[-1].content[1])
+            yield FinalAnswer("a picture")
+
+    async with world(Looking()) as here:
+        session = await here.session()
+        await here.psi.service.act(
+            SubmitPrompt(message="look", content=(*says("look"), picture), session=session), Caller(session)
+        )
+        await here.clock.advance(1)
+        assert seen == [8, picture]
 
 
 @pytest.mark.parametrize(

@@ -483,3 +483,86 @@ async def test_a_real_clock_fires_too() -> None:
         planned = next(event.data for event in seen if event.type == "schedule-changed")
         delivered = next(event for event in seen if event.type == "run-started")
         assert timedelta(0) <= delivered.at - planned.fire_at < timedelta(seconds=2)
+
+
+CALL = '(psi.scheduler/create {:kind :message :delay-ms 600000 :message "later"})'
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"[{{{CALL} [:nope/x]}}]",
+        f'[{CALL} {{[:psi.agent-session/session-id "ses-none"] [:psi.agent-session/phase]}}]',
+        f'[{CALL} (psi.scheduler/cancel {{:schedule-id "sch-none"}})]',
+    ],
+    ids=["what is below it cannot be had", "what is beside it cannot be had", "a second call is refused"],
+)
+async def test_a_query_that_fails_after_a_call_says_what_was_done_and_what_came_of_it(query: str) -> None:
+    async with world() as here:
+        session = await here.session()
+        error = await here.error({"action": "query", "query": query}, session)
+        [schedule] = await here.listed(session)
+        assert error["phase"] == "execute"
+        assert error["message"].endswith(". Before that was carried out, and stays so: psi.scheduler/create")
+        [done] = error["data"]["done"]
+        assert done["operation"] == "psi.scheduler/create"
+        assert done["result"]["psi.scheduler/schedule-id"] == schedule["schedule-id"]
+
+
+async def test_a_query_that_fails_before_any_call_has_done_nothing() -> None:
+    async with world() as here:
+        session = await here.session()
+        error = await here.error({"action": "query", "query": f"[{CALL} :nope/x]"}, session)
+        assert error["phase"] == "validate"
+        assert "done" not in error["data"]
+        assert await here.listed(session) == []
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        f"[{CALL} {{:psi.system/sessions ...}}]",
+        f"[{CALL} {{:psi.system/sessions 3}}]",
+        f"[{{:>/here [{CALL}]}} {{:psi.system/sessions ...}}]",
+        f"[{{:psi.system/sessions [{CALL}]}} {{:>/here [{{:psi.system/sessions ...}}]}}]",
+    ],
+)
+async def test_a_call_that_a_recursion_would_repeat_is_refused(query: str) -> None:
+    async with world() as here:
+        session = await here.session()
+        error = await here.error({"action": "query", "query": query}, session)
+        assert error["code"] == "graph/repeated-call"
+        assert await here.listed(session) == []
+
+
+async def test_a_call_next_to_a_level_that_recurs_is_no_repeated_one() -> None:
+    async with world() as here:
+        session = await here.session()
+        tree = "{:psi.agent-session/context-session-summaries [:psi.session-info/id {:psi.session-info/session 1}]}"
+        await here.psi.tool({"action": "query", "query": f"[{CALL} {tree}]"}, session)
+        assert len(await here.listed(session)) == 1
+
+
+async def test_a_query_and_a_mutation_may_name_their_session() -> None:
+    async with world() as here:
+        session = await here.session("Named")
+        query = {"action": "query", "query": "[:psi.agent-session/session-name]", "session-id": session}
+        assert (await here.ok(query))["psi-tool/result"] == {"psi.agent-session/session-name": "Named"}
+        params = {"kind": "message", "message": "x", "delay-ms": 600_000}
+        await here.ok({"action": "mutate", "mutation": "psi.scheduler/create", "params": params, "session_id": session})
+        assert len(await here.listed(session)) == 1
+        error = await here.error({**query, "session-id": "ses-none"})
+        assert error["code"] == "session/not-found"
+
+
+async def test_an_agent_asks_from_within_its_own_session_alone() -> None:
+    async with world() as here:
+        other, own = await here.session("Other"), await here.session("Own")
+        params = '{"kind": "message", "message": "x", "delay-ms": 600000}'
+        for name, count in ((other, 0), (own, 1)):
+            request = (
+                '{"action": "mutate", "mutation": "psi.scheduler/create", '
+                f'"params": {params}, "session-id": "{name}"}}'
+            )
+            await here.submit(own, f"/tool psi-tool {request}", wait=True)
+            assert len(await here.listed(name)) == count

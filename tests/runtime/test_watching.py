@@ -11,8 +11,7 @@ import pytest
 
 from psi.core.commands import Caller, CreateSession
 from psi.core.errors import Forbidden, Invalid, SessionNotFound
-from psi.engine import Subscription
-from psi.engine.bus import Bus
+from psi.engine.bus import Bus, Listener
 from psi.engine.clock import settle
 from tests.runtime.world import World, world
 
@@ -171,18 +170,20 @@ def test_of_sessions_that_were_closed_long_ago_nothing_is_kept() -> None:
 async def test_many_who_follow_are_woken_a_few_at_a_time() -> None:
     bus = Bus()
     now = datetime.now(UTC)
+    heard: list[int] = []
     seen: list[int] = []
 
-    async def follow(number: int, subscription: Subscription) -> None:
-        await subscription.take()
+    async def follow(number: int, listener: Listener) -> None:
+        await listener.turn()
         seen.append(number)
 
-    followers = [bus.subscribe(most_bytes=1_000) for _ in range(100)]
+    listeners = [bus.listen("ses-1", lambda event: heard.append(event.seq)) for _ in range(100)]
     async with asyncio.TaskGroup() as tasks:
-        for number, each in enumerate(followers):
+        for number, each in enumerate(listeners):
             tasks.create_task(follow(number, each))
         await asyncio.sleep(0)
         bus.publish("run-event", "ses-1", now, None, keep=False)
+        assert len(heard) == 100  # at once
         rounds = 0
         while len(seen) < 100:
             before = len(seen)
@@ -190,3 +191,13 @@ async def test_many_who_follow_are_woken_a_few_at_a_time() -> None:
             rounds += 1
             assert len(seen) - before <= 8
     assert rounds > 10
+
+
+async def test_what_belongs_to_no_session_is_told_in_every_session_of_its_owner() -> None:
+    owners = {"hers": "alice", "hers too": "alice", "his": "bob"}
+    bus = Bus(owner_of=owners.get)
+    heard: dict[str, list[str]] = {name: [] for name in owners}
+    for name in owners:
+        bus.listen(name, lambda event, name=name: heard[name].append(event.type))  # type: ignore[misc]
+    bus.tell_all("mcp-status", "alice", datetime.now(UTC), None, but="hers")
+    assert heard == {"hers": [], "hers too": ["mcp-status"], "his": []}

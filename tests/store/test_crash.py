@@ -127,7 +127,6 @@ async def test_a_service_that_is_killed_keeps_what_it_confirmed_and_closes_every
     await _rounds(tmp_path, 3, seed=1)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 5))
 async def test_a_service_that_is_killed_many_times_keeps_what_it_confirmed(tmp_path: Path, seed: int) -> None:
     await _rounds(tmp_path, 12, seed)

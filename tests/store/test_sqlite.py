@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
+import signal
 import sqlite3
 import stat
 from contextlib import closing
@@ -18,8 +20,18 @@ from psi.core.message import USER, Message, says
 from psi.core.session import Session
 from psi.core.turn import State, Turn
 from psi.faces.wire import status_of
-from psi.store import AddMessages, FolderTaken, SaveSession, SaveTurn, SqliteStore, StoreFailed, StoreUnusable
+from psi.store import (
+    AddMessages,
+    FolderTaken,
+    SaveSession,
+    SaveTurn,
+    SqliteStore,
+    StoreFailed,
+    StoreUnreadable,
+    StoreUnusable,
+)
 
+_SMALL = 1 << 15  # bytes that a file may have: the log of changes has had room for more
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SESSION = Session(id="ses-1", name="N", worktree="w", created_at=NOW, updated_at=NOW)
 MESSAGE = Message(role="user", content=says("hello"), timestamp=NOW, source=USER, run_id="run-1")
@@ -170,6 +182,58 @@ async def test_what_is_damaged_is_named(tmp_path: Path) -> None:
     with pytest.raises(StoreUnusable, match=r"psi\.db is damaged: session ses-1 cannot be read"):
         async with Psi.open(tmp_path):
             pass
+
+
+async def test_what_is_damaged_beneath_a_running_service_is_named_in_the_log_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    store = await SqliteStore.open(tmp_path)
+    await store.commit(SaveSession(SESSION), AddMessages("ses-1", (MESSAGE,)), SaveTurn(TURN))
+    with closing(sqlite3.connect(tmp_path / "psi.db")) as file:
+        file.execute("UPDATE runs SET record = '{'")
+        file.commit()
+    for reading, what in ((store.turn("run-1"), "run run-1"), (store.turns("ses-1"), "the runs of session ses-1")):
+        with pytest.raises(StoreUnreadable) as caught:
+            await reading
+        assert caught.value.message == f"{what} cannot be read; the log says why"
+        assert status_of(caught.value) == 500
+    assert str(tmp_path) in caplog.text
+    await store.close()
+
+
+async def test_a_disk_without_room_is_no_better_for_having_room_for_next_to_nothing(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path)
+    await store.commit(SaveSession(SESSION))
+    with closing(sqlite3.connect(tmp_path / "psi.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreFailed):
+            await store.commit(AddMessages("ses-1", (MESSAGE,)))
+        other.execute("ROLLBACK")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (_SMALL, before[1]))
+    try:
+        with pytest.raises(StoreFailed, match="File too large"):
+            await store.check()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, ignored)
+    await store.check()
+    await store.close()
+
+
+async def test_reading_does_not_wait_for_who_writes(tmp_path: Path) -> None:
+    store = await SqliteStore.open(tmp_path)
+    await store.commit(SaveSession(SESSION), AddMessages("ses-1", (MESSAGE,)))
+    with closing(sqlite3.connect(tmp_path / "psi.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        saving = asyncio.create_task(store.commit(AddMessages("ses-1", (MESSAGE,))))
+        assert list(await store.messages("ses-1")) == [MESSAGE]
+        assert not saving.done()
+        other.execute("ROLLBACK")
+        await saving
+    assert len(await store.messages("ses-1")) == 2
+    await store.close()
 
 
 async def test_a_file_with_broken_pages_ends_in_a_sentence(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import termios
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = [
@@ -201,6 +201,11 @@ class Came:
 class Answering:
     url: str
     came: list[Came]
+    open_ones: set[asyncio.StreamWriter] = field(default_factory=set)
+
+    def hang_up(self) -> None:
+        for writer in self.open_ones:
+            writer.close()
 
 
 def http(status: int, body: bytes | str | Mapping[str, Any] = b"", **headers: str) -> bytes:
@@ -214,10 +219,11 @@ def http(status: int, body: bytes | str | Mapping[str, Any] = b"", **headers: st
 
 
 @asynccontextmanager
-async def answering(answer: bytes, *, reads: bool = True) -> AsyncIterator[Answering]:
-    """A server that reads one request of each connection, or does not, and sends these bytes."""
+async def answering(answer: bytes, *, reads: bool = True, stays: bool = False) -> AsyncIterator[Answering]:
+    """A server that reads one request of each connection, or does not, and sends these bytes. ``stays``: it keeps the
+    connection open until the other end goes."""
     found = Answering("", [])
-    open_ones: set[asyncio.StreamWriter] = set()
+    open_ones = found.open_ones
 
     async def take(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         open_ones.add(writer)
@@ -230,6 +236,8 @@ async def answering(answer: bytes, *, reads: bool = True) -> AsyncIterator[Answe
                 found.came.append(Came(head[0], headers, body))
             writer.write(answer)
             await writer.drain()
+            if stays:
+                await reader.read()
         writer.close()
         with suppress(ConnectionError):
             await writer.wait_closed()
@@ -241,6 +249,5 @@ async def answering(answer: bytes, *, reads: bool = True) -> AsyncIterator[Answe
         yield found
     finally:
         server.close()
-        for writer in list(open_ones):
-            writer.close()
+        found.hang_up()
         await server.wait_closed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -125,8 +126,28 @@ def test_a_text_that_begins_with_a_dash_is_given_with_an_equals_sign() -> None:
     assert asked("session", "submit", "--message=-5 degrees")[1] == {"message": "-5 degrees"}
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        ["scheduler", "create", "--kind", "message", "--message", "-5 degrees", "--label", "-x"],
+        ["session", "submit", "--message", "-hello", "--wait"],
+        ["session", "create", "--config", "-", "--name", "--not an option"],
+    ],
+)
+def test_or_behind_the_option_as_any_other_value(line: list[str]) -> None:
+    values = asked(*line)[1]
+    for flag, value in itertools.pairwise(line):
+        if flag.startswith("--") and flag not in ("--wait", "--not an option"):
+            assert values[flag[2:]] == value
+
+
+def test_behind_two_dashes_a_text_may_begin_with_one() -> None:
+    assert asked("session", "submit", "--wait", "--", "-hello")[1] == {"message": "-hello", "wait": True}
+
+
 def test_flags_of_serve_are_the_settings() -> None:
     name, values = asked("serve", "--port", "0", "--auth", "--data", "D")
     assert name == "serve"
     assert (values["port"], values["auth"], values["data"]) == ("0", True, "D")
     assert asked("serve", "--no-auth")[1]["auth"] is False
+    assert asked("serve", "--auth=off")[1]["auth"] is False

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 from typing import Any
 
 import pytest
 
 from tests.tool.cli import answering, http
+from tool import client
 from tool.client import Address, BadAddress, NoService, NotHttp, Reply, address, post
 
 URLS = {
@@ -56,8 +58,8 @@ def test_a_url_that_no_service_can_have_is_refused(url: str) -> None:
         address(url)
 
 
-async def send(url: str, body: bytes = b"{}") -> Reply:
-    return await asyncio.to_thread(post, address(url), "/psi-tool", body, {"Content-Type": "application/json"})
+async def send(url: str, body: bytes = b"{}", silence: float | None = 30.0) -> Reply:
+    return await asyncio.to_thread(post, address(url), "/psi-tool", body, {"Content-Type": "application/json"}, silence)
 
 
 ANSWERS = {
@@ -95,6 +97,21 @@ BROKEN = {
     "another protocol": (b"SSH-2.0-OpenSSH_9.2\r\n", NotHttp, "not HTTP"),
     "a length that is none": (b"HTTP/1.1 200 OK\r\nContent-Length: ten\r\n\r\n", NotHttp, "the length 'ten'"),
     "a line without an end": (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, NotHttp, "too long"),
+    "a length beyond all": (b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 23 + b"\r\n\r\n{}", NotHttp, "larger than"),
+    "a length of many digits": (
+        b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5_000 + b"\r\n\r\n{}",
+        NotHttp,
+        "larger than",
+    ),
+    "a chunk beyond all": (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"9" * 20 + b"\r\nabc",
+        NotHttp,
+        "larger than",
+    ),
+    "many headers": (b"HTTP/1.1 200 OK\r\n" + b"X-A: b\r\n" * 5_000, NotHttp, "more than 100 lines"),
+    "large headers": (b"HTTP/1.1 200 OK\r\n" + (b"X: " + b"x" * 2_000 + b"\r\n") * 50, NotHttp, "too long"),
+    "headers that break off": (b"HTTP/1.1 200 OK\r\nContent-Type: x\r\n", NoService, "broke off"),
+    "announcements": (b"HTTP/1.1 100 Continue\r\n\r\n" * 50, NotHttp, "again and again"),
 }
 
 
@@ -103,6 +120,58 @@ async def test_an_answer_that_is_none_is_told_as_what_it_is(answer: bytes, error
     async with answering(answer) as server:
         with pytest.raises(error, match=words):
             await send(server.url)
+
+
+async def test_a_length_that_is_only_said_costs_no_memory() -> None:
+    async with answering(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n{}") as server:
+        tracemalloc.start()
+        try:
+            with pytest.raises(NoService, match="broke off"):
+                await send(server.url)
+            assert tracemalloc.get_traced_memory()[1] < 50_000_000
+        finally:
+            tracemalloc.stop()
+
+
+SILENT = {
+    "nothing": b"",
+    "half a head": b"HTTP/1.1 200 OK\r\nContent-",
+    "half a body": b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal",
+    "half of what ends with the connection": b"HTTP/1.1 200 OK\r\n\r\nhal",
+}
+
+
+@pytest.mark.parametrize("said", SILENT.values(), ids=SILENT.keys())
+async def test_a_service_that_says_nothing_more_is_not_waited_for_for_ever(said: bytes) -> None:
+    async with answering(said, stays=True) as server:
+        with pytest.raises(
+            NoService, match=r"nothing came for 0\.2 s; whether the request was carried out is not known"
+        ):
+            await send(server.url, silence=0.2)
+
+
+@pytest.mark.parametrize("silence", [0.2, None])
+async def test_nor_is_one_that_does_not_say_who_it_is(silence: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "CONNECT_SECONDS", 0.2)
+    async with answering(b"", reads=False, stays=True) as server:
+        with pytest.raises(NoService, match=r"nothing came for 0\.2 s"):
+            await send(server.url.replace("http:", "https:"), silence=silence)
+
+
+async def test_a_request_that_nobody_takes_is_not_sent_for_ever() -> None:
+    async def never_reads(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        await gone.wait()
+        writer.close()
+
+    gone = asyncio.Event()
+    server = await asyncio.start_server(never_reads, "127.0.0.1", 0)
+    try:
+        with pytest.raises(NoService, match=r"nothing came for 0\.2 s"):
+            await send(f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", b"x" * 30_000_000, silence=0.2)
+    finally:
+        gone.set()
+        server.close()
 
 
 async def test_an_answer_that_comes_before_all_was_sent_is_heard() -> None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import re
+import sys
+
 import pytest
 
 import psi
-from tool.commands import COMMANDS, GROUPS, LATER
+from tool.arguments import read
+from tool.commands import COMMANDS, GROUPS, LATER, Command
 from tool.main import main
 
 Said = pytest.CaptureFixture[str]
@@ -95,12 +101,18 @@ WRONG = {
     "a file that is missing": (["session", "create", "--config", "@/no/such"], "/no/such cannot be read: No such file"),
     "an unknown shell": (["completion", "tcsh"], "invalid choice: 'tcsh'"),
     "an unknown format": (["schema", "--format", "xml"], "invalid choice: 'xml'"),
-    "an option of others": (["completion", "bash", "--url", "x"], "--url means nothing here"),
-    "an option of others for the service": (["serve", "--url", "x"], "--url means nothing here"),
+    "an id of a service": (["serve", "--only-id"], "there is no id to give"),
     "an id where there is none": (["query", "[:a]", "--only-id"], "there is no id to give"),
     "an id of a mutation": (["mutate", "a/b", "--only-id"], "there is no id to give"),
     "a word that is hardly like another": (["vision"], "there is no command vision; there are: serve"),
     "an option that is like one by its dashes": (["schema", "--on"], "there is no option --on; there are: --format"),
+    "a text that begins with a dash": (["session", "submit", "--wait", "-hello"], "submit -- '-hello'"),
+    "one with a space": (["session", "submit", "--hello there"], "submit -- '--hello there'"),
+    "an option for a value": (["session", "submit", "--message", "--json"], "write --message=--json"),
+    "a value for what takes none": (["session", "list", "--json=yes"], "--json takes no value, and got 'yes'"),
+    "a key twice": (["mutate", "a/b", "--params", '{"name": "A", "name": "B"}'], 'key "name" is given twice'),
+    "a key twice inside": (["query", "[:a]", "--entity", '{"a": [{"b": 1, "b": 1}]}'], 'key "b" is given twice'),
+    "a key twice in a config": (["session", "create", "--config", '{"a": 1, "a": 2}'], 'key "a" is given twice'),
     "a mistyped option before the command": (["--sesion", "x", "session", "list"], "--sesion; did you mean --session?"),
     "a setting before its command": (["--port", "9000", "serve"], "stand behind the command"),
     "an option without its value": (["--url"], "--url needs a value: where the service is"),
@@ -138,10 +150,60 @@ def test_a_variable_is_blamed_by_its_name(
 
 
 def test_a_setting_that_cannot_be_used_ends_with_2_and_names_all_of_them(capsys: Said) -> None:
-    assert main(["serve", "--port", "many", "--rate", "-1"]) == 2
-    said = capsys.readouterr().err
-    assert "--port must be" in said
-    assert "--rate" in said
+    assert main(["serve", "--auth=maybe", "--port", "70000", "--rate", "-1", "--data="]) == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line.split()[2] for line in said] == ["--port", "--data", "--auth", "--rate"]
+    assert said[2].endswith('one of 1, 0, true, false, yes, no, on, off, got "maybe"')
+
+
+@pytest.mark.parametrize("line", [["serve", "--auth=yes", "--no-auth"], ["serve", "--auth", "--auth=off"]])
+def test_a_switch_that_is_given_a_value_is_still_turned_one_way_only(line: list[str], capsys: Said) -> None:
+    assert main(line) == 2
+    assert "--auth or --no-auth, not both" in capsys.readouterr().err
+
+
+IGNORED = [["--url", "x"], ["--session", "x"], ["--token", "x"], ["--json"], ["--edn"]]
+
+
+@pytest.mark.parametrize("option", IGNORED, ids=lambda option: option[0])
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda each: each.name)
+def test_each_command_takes_the_shared_options_wherever_they_stand(command: Command, option: list[str]) -> None:
+    values = [option.choices[0] if option.choices else "x" for option in command.options if option.required]
+    flags = [option.flag for option in command.options if option.required]
+    needed = [word for pair in zip(flags, values, strict=True) for word in pair]
+    for line in ([*option, *command.words, *needed], [*command.words, *option, *needed]):
+        asked = read(line)
+        assert asked is not None
+        assert asked[0] is command
+        # What stands alone is found, too.
+        alone = [words for each in command.options if each.required and each.place for words in (each,)]
+        if len(alone) == len(flags) == 1:
+            asked = read([*option, *command.words, values[0]])
+            assert asked is not None
+            assert asked[1][alone[0].name] == values[0]
+
+
+def test_they_change_nothing_where_they_mean_nothing(capsys: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert main(["completion", "bash"]) == 0
+    plain = capsys.readouterr().out
+    assert main(["--url", "x", "completion", "--json", "bash", "--edn"]) == 0
+    assert capsys.readouterr().out == plain
+    assert "--url" not in " ".join(re.findall(r'" completion"\).*', plain))
+
+
+def test_help_is_80_columns_wide_where_the_terminal_tells_no_size(
+    capsys: Said, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["scheduler", "create", "--help"]) == 0
+    wide = capsys.readouterr().out
+    monkeypatch.delenv("COLUMNS")
+    ours, its = pty.openpty()  # 0 × 0 as long as nobody says otherwise
+    with os.fdopen(its, "w") as terminal:
+        monkeypatch.setattr(sys, "__stdout__", terminal)
+        assert main(["scheduler", "create", "--help"]) == 0
+    os.close(ours)
+    assert capsys.readouterr().out == wide
 
 
 def test_an_open_network_without_credentials_is_refused(capsys: Said) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.faces.serving import serving
-from tests.tool.cli import MODULE, Ended, answering, environment, http, in_terminal
+from tests.tool.cli import MODULE, Ended, answering, environment, http, in_terminal, psi_tool
 from tool.output import plain
 
 FULL = Path("/dev/full")
@@ -145,3 +145,44 @@ async def test_what_was_typed_is_shown_and_not_obeyed() -> None:
         shown = await terminal.ended()
     assert shown.code == 2
     assert "\u202e" not in shown.out
+
+
+NARROW = [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "POSIX", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}]
+
+
+@pytest.mark.parametrize("variables", NARROW, ids=["ascii", "POSIX"])
+async def test_an_encoding_that_lacks_characters_is_no_reason_to_fail(
+    variables: dict[str, str], tmp_path: Path
+) -> None:
+    async with serving(real_time=True) as served:
+        env = environment(PSI_URL=served.url, PSI_SESSION=await served.session("Käse – 漢"), **variables)
+        for line in SHOWN.values():
+            async with in_terminal(*line, env=env, columns=200) as terminal:
+                shown = await terminal.ended()
+            assert shown.code == 0, shown.out
+            assert "K?se ? ?" in shown.plain or r"K\u00e4se \u2013 \u6f22" in shown.plain
+    await psi_tool("token", "create", "Käse", "--data", str(tmp_path))
+    for line in (["--help"], ["completion", "bash"], ["token", "create"], ["token", "list", "--edn"], ["schema"]):
+        ended = await psi_tool(*line, env={**env, "PSI_DATA": str(tmp_path)})
+        assert (ended.code, ended.err) == (0, "")
+
+
+async def test_a_pipe_gets_data_in_utf_8_whatever_the_terminal_has(tmp_path: Path) -> None:
+    env = environment(PSI_DATA=str(tmp_path), PYTHONIOENCODING="ascii")
+    await psi_tool("token", "create", "Käse", env=env)
+    assert (await psi_tool("token", "list", env=env)).json()["tokens"][0]["name"] == "Käse"
+    assert ':name "Käse"' in (await psi_tool("token", "list", "--edn", env=env)).out
+
+
+async def test_a_standard_error_that_was_closed_is_no_reason_to_fail() -> None:
+    ended = await psi_tool("-c", 'exec "$@" 2>&-', "sh", *MODULE, "session", "lst", command=("sh",))
+    assert (ended.code, ended.out) == (2, "")
+
+
+@pytest.mark.parametrize("term", ["dumb", "unknown"])
+async def test_a_terminal_without_colours_gets_none(term: str) -> None:
+    env = environment(TERM=term)
+    async with in_terminal("session", "list", "--url", "http://127.0.0.1:1", env=env) as terminal:
+        shown = await terminal.ended()
+    assert shown.code == 3
+    assert "\x1b" not in shown.out

@@ -20,6 +20,8 @@ from psi.settings import Settings
 from psi.store import Credentials
 from tests.faces.serving import Served, serving
 from tests.tool.cli import MODULE, Ended, answering, environment, http, in_terminal, psi_tool, start
+from tool.arguments import read
+from tool.ask import run
 
 
 @pytest.fixture
@@ -248,6 +250,21 @@ async def test_a_plan_is_explained(served: Served) -> None:
     assert "explain" in loads(as_edn.out)
 
 
+@pytest.mark.parametrize("line", [["-"], ["query", "-"], ["session", "create", "--config", "@-"]])
+async def test_a_standard_input_that_was_closed_is_named(line: list[str]) -> None:
+    ended = await psi_tool("-c", 'exec "$@" <&-', "sh", *MODULE, *line, command=("sh",))
+    assert (ended.code, ended.out) == (2, "")
+    assert ended.err.endswith(": standard input is closed\n")
+
+
+async def test_a_port_that_is_taken_leaves_no_folder_behind(served: Served, tmp_path: Path) -> None:
+    port = served.url.rpartition(":")[2]
+    ended = await psi_tool("serve", "--port", port, "--data", str(tmp_path / "data"))
+    assert ended.code == 1
+    assert f"port {port} on 127.0.0.1 is in use" in ended.err
+    assert not (tmp_path / "data").exists()
+
+
 # -- refusals of HTTP
 
 
@@ -260,16 +277,11 @@ NO_ENVELOPE = {
         http(401, {"error": {"code": "a", "message": "this token was revoked; `psi-tool token create` makes one"}}),
         "refused (401): this token was revoked. Give a token with --token",
     ),
-    "somewhere else": (http(302, location="https://psi.example/"), "it says 302 and leads to https://psi.example/."),
     "not allowed": (http(403, {"error": {"code": "a", "message": "not yours"}}), "refused (403): not yours."),
     "too much": (http(413, {"error": {"code": "a", "message": "too large"}}), "refused (413): too large."),
     "too often": (http(429, {"error": {"code": "a", "message": "slow"}}, retry_after="7"), "Try again in 7 s."),
     "busy": (http(503, {"error": {"code": "a", "message": "full"}}), "(503): full. It is starting, stopping"),
     "broken": (http(500, {"error": {"code": "a", "message": "a fault"}}), "The log of the service says more."),
-    "another site": (http(404, b"<html>no</html>"), "is no psi service: it says 404"),
-    "a site that likes everything": (http(200, b"<html>yes</html>"), "is no psi service: it says 200"),
-    "some JSON": (http(200, {"hello": "world"}), "is no psi service"),
-    "no HTTP": (b"220 mail ESMTP\r\n", "is no psi service: its answer is not HTTP"),
 }
 
 
@@ -283,6 +295,82 @@ async def test_what_is_no_envelope_becomes_a_sentence_that_helps(answer: bytes, 
     assert said in ended.err
     assert server.url in ended.err
     assert "Traceback" not in ended.err
+
+
+NO_PSI = {
+    "another site": (http(404, b"<html>no</html>"), "it says 404"),
+    "a broken site": (http(500, b"<html>broken</html>"), "it says 500"),
+    "a site with a gate": (http(401, b"who are you?"), "it says 401"),
+    "a site that likes everything": (http(200, b"<html>yes</html>"), "it says 200"),
+    "somewhere else": (http(302, location="https://psi.example/"), "it says 302 and leads to https://psi.example/"),
+    "some JSON": (http(200, {"hello": "world"}), "it says 200"),
+    "JSON without an end": (http(200, b"[" * 100_000), "it says 200"),
+    "no HTTP": (b"220 mail ESMTP\r\n", "its answer is not HTTP"),
+    "garbage": (b"\x00\x01garbage\n\xff" * 100, "its answer is not HTTP"),
+    "an absurd length": (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999999\r\n\r\n{}", "larger than"),
+    "nothing": (b"", "the connection was closed without an answer"),
+}
+
+
+@pytest.mark.parametrize("line", [["session", "list", "--json"], ["query", "[:a]", "--explain", "--edn"], ["watch"]])
+@pytest.mark.parametrize(("answer", "why"), NO_PSI.values(), ids=NO_PSI.keys())
+async def test_what_is_no_psi_service_ends_a_request_and_a_watch_alike(
+    answer: bytes, why: str, line: list[str]
+) -> None:
+    async with answering(answer) as server:
+        ended = await psi_tool(*line, "--url", server.url)
+    assert (ended.code, ended.out) == (3, "")
+    assert ended.err.startswith(f"What answers at {server.url} is no psi service")
+    assert "psi-tool serve --port " in ended.err
+    assert ended.err.count("\n") == 1
+    if line != ["watch"]:
+        assert why in ended.err
+
+
+async def test_an_error_of_the_real_service_is_told_as_its_own_in_edn_too(served: Served) -> None:
+    ended = await psi_tool("session", "list", "--edn", "--url", f"{served.url}/nowhere")
+    assert ended.code == 1
+    assert "refused (404): " in ended.err
+
+
+HANGING = {
+    "a command": ["session", "list"],
+    "a query": ["query", "[:a]"],
+    "a plan": ["query", "[:a]", "--explain"],
+    "a prompt that is not waited for": ["session", "submit", "x"],
+    "a raw one": ['{"action": "session", "op": "submit", "message": "x", "wait": false}'],
+    "a raw one that speaks of waiting": ['{"action": "session", "op": "submit", "message": ":wait"}'],
+    "one in EDN": ['{:action "session" :op "submit" :message "please wait"}'],
+}
+WAITING = {
+    "a command": ["session", "submit", "x", "--wait"],
+    "a raw one": ['{"action": "session", "op": "submit", "message": "x", "wait": true}'],
+    "one in EDN": ['{:action "session" :op "submit" :message "x" :wait true}'],
+    "one in EDN with strings for keys": ['{"action" "session" "op" "submit" "message" "x" "wait" true}'],
+}
+
+
+@pytest.mark.parametrize("line", HANGING.values(), ids=HANGING.keys())
+async def test_a_service_that_hangs_is_given_up_with_3(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    async with answering(b"", stays=True) as server:
+        asked = read([*line, "--url", server.url])
+        assert asked is not None
+        assert await asyncio.to_thread(run, *asked, 0.2) == 3
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "nothing came for 0.2 s; whether the request was carried out is not known" in said.err
+
+
+@pytest.mark.parametrize("line", WAITING.values(), ids=WAITING.keys())
+async def test_but_a_run_takes_as_long_as_it_takes(line: list[str]) -> None:
+    async with answering(b"", stays=True) as server:
+        asked = read([*line, "--url", server.url])
+        assert asked is not None
+        waiting = asyncio.create_task(asyncio.to_thread(run, *asked, 0.05))
+        # Ten times as long as another request would be given.
+        assert not (await asyncio.wait({waiting}, timeout=0.5))[0]
+        server.hang_up()
+        assert await waiting == 3
 
 
 STRANGE: dict[str, dict[str, Any]] = {
@@ -302,7 +390,7 @@ async def test_an_answer_that_no_psi_gives_is_told_in_a_terminal_too(answer: dic
         in_terminal("session", "list", "--url", server.url, env=environment(), columns=200) as terminal_,
     ):
         shown = await terminal_.ended()
-    assert shown.code == 1
+    assert shown.code == 3
     assert (
         f"What answers at {server.url} is no psi service, or one of another version: its answer has no" in shown.plain
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import io
+import json
 import os
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -179,6 +180,19 @@ def test_each_answer_is_told_in_its_own_words(answer: dict[str, Any], expected: 
         assert lines(shown) == expected
     else:
         assert lines(shown)[0] == "{"
+
+
+@pytest.mark.parametrize("width", [20, 80, 200])
+def test_what_is_to_be_copied_stands_there_as_it_is(width: int) -> None:
+    run = {"state": "error", "answer": "It failed.", "run-id": "run-f81d4fae-7dec-41d0-a765-00a0c91e6bf6"}
+    shown = console(width)
+    show(envelope("session", "submit", {"session": SESSION, "run-id": run["run-id"], "run": run}), shown)
+    query = f"psi-tool query '[:psi.run/error]' --entity '{{:psi.run/id \"{run['run-id']}\"}}'"
+    assert lines(shown)[-1] == f"  {query}"
+    result = {"a/b": "a long text " * 30, "c": [1, None]}
+    shown = console(width)
+    show(envelope("query", None, result, "result"), shown)
+    assert json.loads("\n".join(lines(shown)), strict=True) == result
 
 
 def test_a_failed_schedule_says_why() -> None:

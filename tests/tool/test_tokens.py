@@ -5,7 +5,6 @@ import json
 import os
 import subprocess
 import sys
-from argparse import Namespace
 from contextlib import redirect_stderr, redirect_stdout
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,14 +14,26 @@ import pytest
 
 from psi.edn import loads
 from psi.store import Credentials
+from tool.arguments import Values
+from tool.commands import find
 from tool.tokens import run
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Terminal(io.StringIO):
+class Output(io.TextIOWrapper):
+    """Standard output, as a pipe or as a terminal."""
+
+    def __init__(self, is_terminal: bool) -> None:
+        super().__init__(io.BytesIO(), encoding="utf-8")
+        self._is_terminal = is_terminal
+
     def isatty(self) -> bool:
-        return True
+        return self._is_terminal
+
+    def written(self) -> str:
+        self.seek(0)
+        return self.read()
 
 
 class Shell:
@@ -33,10 +44,15 @@ class Shell:
         self.out = self.err = ""
 
     def __call__(self, op: str, *, terminal: bool = False, **arguments: Any) -> int:
-        out, err = Terminal() if terminal else io.StringIO(), io.StringIO()
+        command = find(("token", op))
+        assert command is not None
+        values = Values()
+        values.update({option.name: None for option in command.all_options})
+        values.update({"data": str(self.folder), **arguments})
+        out, err = Output(terminal), io.StringIO()
         with redirect_stdout(out), redirect_stderr(err):
-            code = run(Namespace(**{"op": op, "data": str(self.folder), **arguments}))
-        self.out, self.err = out.getvalue(), err.getvalue()
+            code = run(command, values)
+        self.out, self.err = out.written(), err.getvalue()
         return code
 
     def json(self, op: str, **arguments: Any) -> Any:

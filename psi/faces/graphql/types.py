@@ -160,7 +160,7 @@ def misfit(attribute: str, problem: Exception) -> GraphQLError:
 
 def refused(error: PsiError) -> GraphQLError:
     """A refusal as an error of the field that it is about."""
-    return GraphQLError(error.message, extensions={"code": error.code, "data": as_json(error.facts())})
+    return GraphQLError(error.sentence(), extensions={"code": error.code, "data": as_json(error.disclosed())})
 
 
 # -- what strawberry is told

@@ -19,14 +19,16 @@ from starlette.websockets import WebSocketDisconnect
 
 from psi.core.commands import SubmitPrompt
 from psi.core.config import shown
-from psi.core.errors import SessionNotFound
+from psi.core.errors import Invalid, SessionNotFound
 from psi.core.identity import Identity
 from psi.errors import PsiError
+from psi.faces.asked import told_once
 from psi.faces.auth import COOKIE, Auth, Unauthenticated
 from psi.faces.guard import TooManyRequests
 from psi.faces.inputs import read_input
 from psi.faces.rates import Rates
 from psi.faces.sockets import GOING_AWAY, LARGEST, RAW, Closed, Line, text_head
+from psi.faces.streams.seen import seen_in_address
 from psi.faces.streams.stream import Frame, Gone, Seen, SessionStream, Texts, TooSlow
 from psi.faces.uploads import Uploads
 from psi.faces.welcome import Welcome
@@ -57,6 +59,7 @@ class Connection:
         self._texts = texts
         self._session: str = socket.path_params["session_id"]
         self._sending = asyncio.Lock()
+        self._misunderstood: Invalid | None = None  # in the address
 
     async def serve(self) -> None:
         await self._socket.accept()
@@ -115,16 +118,22 @@ class Connection:
         return identity
 
     def _seen(self) -> Seen | None:
-        run, after = self._socket.query_params.get("run_id"), self._socket.query_params.get("after")
-        if run is None or after is None or not after.isascii() or not after.isdigit():
+        """What the address says that the client has. Where that is no sense it is told so, and gets everything: its
+        address may be all that it knows, and a socket that is closed would be opened again with the same."""
+        given = [each for each in self._socket.query_params.multi_items() if each[0] in ("run_id", "after")]
+        try:
+            return seen_in_address(told_once(given))
+        except Invalid as wrong:
+            self._misunderstood = wrong
             return None
-        return Seen(run, int(after[:18]))
 
     # -- out
 
     async def _write(self, stream: SessionStream, identity: Identity) -> None:
         welcome = Welcome(self._auth, identity, self._service.clock)
         try:
+            if self._misunderstood is not None:
+                await self._error(f"{self._misunderstood.message}; everything is told", "ws/invalid-parameter")
             async for frames in stream.batches():
                 welcome.check()
                 await self._send_all(frames)
@@ -149,9 +158,8 @@ class Connection:
         size = 0
         async with self._sending:
             for frame in frames:
-                body = frame.text.encode()
-                parts += (text_head(len(body)), body)
-                size += len(body)
+                parts += (text_head(len(frame.data)), frame.data)
+                size += len(frame.data)
                 if size > _AT_ONCE:
                     await write(b"".join(parts))
                     parts, size = [], 0

@@ -88,6 +88,11 @@ class Client:
         self._stream = SessionStream(self._service, NOBODY, self._session, self._texts, self._last)
         self._coming = self._stream.frames()  # type: ignore[assignment]  # which it is
 
+    def resume_at(self, seen: Seen) -> None:
+        """It connects and says that it has a run up to there."""
+        self._last = seen
+        self.connect(resumes=True)
+
     async def cut(self) -> None:
         """The connection breaks. What was on its way is lost."""
         assert self._stream is not None

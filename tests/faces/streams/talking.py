@@ -78,11 +78,12 @@ async def talk(served: Served, session: str, query: str = "", **more: Any) -> As
 
 
 class Torrent:
-    """An agent that says more than a socket holds, without a pause longer than others need to be served."""
+    """An agent that says more than a socket holds, without a pause longer than others need to be served; and then
+    thinks for a minute."""
 
     async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
         for place in range(2_500):
             yield TextDelta(f"{place} {'x' * 6_000}")
             if place % 20 == 0:
                 await asyncio.sleep(0.001)
-        await turn.wait(1)
+        await turn.wait(60)

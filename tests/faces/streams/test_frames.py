@@ -193,4 +193,4 @@ def test_texts_that_are_kept_for_others_are_bounded_by_their_size() -> None:
     texts = Texts()
     for place in range(40):
         texts.of(RunEvent("run-1", place, TextDelta("x" * (1 << 20))))
-    assert len(texts._kept) < 16
+    assert len(texts._kept) < 32

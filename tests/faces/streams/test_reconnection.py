@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from psi.agents import AgentEvent, TextDelta, ThinkingDelta
+from psi.agents import AgentEvent, McpStatus, TextDelta, ThinkingDelta, TurnContext
 from psi.core.commands import Caller, StopRun
 from psi.engine.clock import settle
 from psi.engine.runlog import RunLog
-from psi.faces.streams.stream import Texts
+from psi.faces.streams.stream import Seen, SessionStream, Texts
 from tests.faces.streams.following import LAST, Client, Stepping, reference
 from tests.runtime.world import world
 
@@ -164,6 +165,80 @@ async def test_a_run_that_ends_between_connecting_and_the_first_frame_leaves_no_
         assert types[:2] == ["stream_start", "replay_start"]
         assert types[-2:] == ["stream_end", "session_sync"]
         await client.cut()
+
+
+async def test_whoever_says_that_it_has_nothing_of_the_run_yet_is_told_all_of_it_within_the_replay() -> None:
+    async with world(Stepping()) as here:
+        session = await here.session()
+        client = Client(here.psi.service, session, Texts())
+        run = (await here.submit(session, "2 2"))["run-id"]
+        await here.clock.advance(1)
+        client.resume_at(Seen(run, 0))
+        await client.read_all()
+        types = [frame["type"] for frame in client.frames]
+        assert types[:2] == ["replay_start", "stream_start"]
+        assert client.frames[0]["count"] == types.index("replay_end") - 1 == 3
+        await client.cut()
+
+
+async def test_the_status_of_a_tool_server_is_told_in_every_session_and_once() -> None:
+    class Noticing:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            yield McpStatus("files", "disconnected", 0, "gone")
+            yield McpStatus("files", "connected", 3)
+
+    async with world(Noticing()) as here:
+        there, elsewhere = await here.session(), await here.session()
+        clients = [Client(here.psi.service, name, Texts()) for name in (there, elsewhere)]
+        for each in clients:
+            each.connect(resumes=False)
+        await here.submit(there, "go", wait=True)
+        told = []
+        for each in clients:
+            await each.read_all()
+            told.append([frame for frame in each.frames if frame["type"] == "mcp_status_update"])
+            await each.cut()
+        assert [frame["seq"] for frame in told[0]] == [2, 3]
+        plain = {"type": "mcp_status_update", "server_name": "files"}
+        assert told[1] == [
+            {**plain, "status": "disconnected", "tool_count": 0, "error": "gone"},
+            {**plain, "status": "connected", "tool_count": 3, "error": ""},
+        ]
+
+
+async def test_whoever_comes_back_to_a_long_run_lets_others_go_on_in_between() -> None:
+    class Long:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            for place in range(10_000):
+                yield TextDelta(f"{place}") if place % 2 else ThinkingDelta("h")
+            await turn.wait(60)
+
+    async with world(Long()) as here:
+        session = await here.session()
+        await here.submit(session, "go")
+        await here.clock.advance(1)
+        await settle(500)
+        streams = [SessionStream(here.psi.service, Caller(), session, Texts()) for _ in range(20)]
+        handed = 0
+
+        async def follow(stream: SessionStream) -> None:
+            nonlocal handed
+            async for batch in stream.batches():
+                handed += len(batch)
+                if batch[-1].type == "replay_end":
+                    break
+
+        async with asyncio.TaskGroup() as tasks:
+            for each in streams:
+                tasks.create_task(follow(each))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            while handed < 20 * 10_000:
+                before = handed
+                await asyncio.sleep(0)
+                assert handed - before <= 8 * 256
+        for each in streams:
+            each.close()
 
 
 PIECES = st.lists(

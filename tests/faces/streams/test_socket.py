@@ -7,7 +7,7 @@ import base64
 import json
 import logging
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.typing import Origin
 
 from psi.agents import AgentEvent, TextDelta, Tool, ToolCall, ToolResult, TurnContext
+from psi.engine.clock import settle
 from psi.faces.app import App
 from psi.faces.server import uvicorn_config
+from psi.faces.streams.stream import PATIENCE
 from psi.settings import Settings
 from psi.store import Credentials, SqliteStore
 from tests.benchmarks.streams import measure
@@ -266,13 +268,38 @@ async def test_session_sync_comes_when_nothing_runs_after_a_replay_and_after_the
             assert await mine.is_silent()
 
 
-@pytest.mark.parametrize("query", ["?run_id=x&after=1", "?after=1", "?run_id=RUN", "?run_id=RUN&after=-1", "?after=x"])
-async def test_whoever_says_something_odd_about_what_it_has_gets_everything(query: str) -> None:
+FROM_THE_BEGINNING = ["stream_start", "replay_start", "stream_delta", "replay_end"]
+
+
+@pytest.mark.parametrize(
+    ("query", "says"),
+    [
+        ("?after=1", "`run_id` has to say in which"),
+        ("?run_id=RUN", "`run_id` needs `after`"),
+        ("?run_id=RUN&after=-1", "`after` must be a whole number"),
+        ("?run_id=RUN&after=1&after=1", "parameter `after` is given twice"),
+        ("?after=x", "`after` must be a whole number"),
+        ("?run_id=&after=1", "`run_id` must be the id of a run"),
+    ],
+)
+async def test_whoever_says_something_odd_about_what_it_has_hears_so_and_gets_everything(query: str, says: str) -> None:
     async with serving() as served:
         session = await served.session()
         run = (await served.post(f"/sessions/{session}/messages", {"content": "/say a\n/wait 9s"})).json()["run_id"]
         async with talk(served, session, query.replace("RUN", run)) as one:
-            assert await one.types("replay_end") == ["stream_start", "replay_start", "stream_delta", "replay_end"]
+            told = await one.next()
+            assert (told["type"], told["code"]) == ("error", "ws/invalid-parameter")
+            assert says in told["message"]
+            assert "run_id" not in told
+            assert await one.types("replay_end") == FROM_THE_BEGINNING
+
+
+async def test_whoever_has_seen_another_run_gets_everything() -> None:
+    async with serving() as served:
+        session = await served.session()
+        await served.post(f"/sessions/{session}/messages", {"content": "/say a\n/wait 9s"})
+        async with talk(served, session, "?run_id=run-gone&after=1&unknown=1") as one:
+            assert await one.types("replay_end") == FROM_THE_BEGINNING
 
 
 async def test_cut_sockets_come_back_for_exactly_what_they_missed() -> None:
@@ -487,6 +514,7 @@ async def test_whoever_does_not_read_is_closed_with_4008_and_holds_up_nobody() -
             await one.say("go")
             seen = [await one.next() for _ in range(2_501)]
             assert [frame["seq"] for frame in seen] == list(range(1, 2_502))
+            await served.clock.advance(PATIENCE)
             deaf.socket.transport.resume_reading()
             some = await _all(deaf)
             assert some == seen[: len(some)]
@@ -495,8 +523,40 @@ async def test_whoever_does_not_read_is_closed_with_4008_and_holds_up_nobody() -
             async with talk(served, session, query) as back:
                 missed = await back.until("replay_end")
                 assert missed[1:-1] == seen[len(some) :]
-            await served.clock.advance(2)
+            await served.clock.advance(60)
             await one.until("stream_end")
+
+
+async def test_whoever_comes_back_and_does_not_read_is_closed_with_4008_also_while_nothing_happens() -> None:
+    async with serving(agent=Torrent()) as served:
+        session = await served.session()
+        async with talk(served, session, max_queue=1) as one:
+            await one.next()
+            await one.say("go")
+            seen = [await one.next() for _ in range(2_501)]
+            async with talk(served, session, max_queue=1) as deaf:
+                deaf.socket.transport.pause_reading()
+                await settle(3_000)  # until what lies between the two is full
+                await served.clock.advance(PATIENCE)
+                deaf.socket.transport.resume_reading()
+                some = await _all(deaf)
+                assert (await deaf.closed())[0] == 4008
+                assert some[0] == seen[0]
+                assert some[2:] == seen[1 : len(some) - 1]
+
+
+async def test_many_who_read_get_all_of_a_burst() -> None:
+    words = 3_000
+    async with serving() as served:
+        session = await served.session()
+        async with AsyncExitStack() as stack:
+            crowd = [await stack.enter_async_context(talk(served, session)) for _ in range(80)]
+            for each in crowd:
+                await each.next()
+            await crowd[0].say(f"/say {' '.join('w' for _ in range(words))}")
+            for each in crowd:
+                found = await each.until("stream_end")
+                assert [frame["seq"] for frame in found] == list(range(1, words + 3))
 
 
 async def _all(client: Any) -> list[dict[str, Any]]:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from psi.engine.clock import settle
+from psi.faces.streams.stream import PATIENCE
 from psi.settings import Settings
 from psi.store import Credentials
 from tests.faces.serving import Connection, Served, serving
@@ -34,13 +35,13 @@ class Events:
         """The next event's data. Its name and its id have to fit."""
         async with asyncio.timeout(_PATIENCE):
             while True:
-                block = await self._block()
+                block = await self.block()
                 fields = [line.partition(": ") for line in block.split("\n") if not line.startswith(":")]
                 named = {name: value for name, _, value in fields}
                 if "data" in named:
                     break
         data: dict[str, Any] = json.loads(named["data"])
-        assert named["event"] == data["type"]
+        assert named["event"] == ("run_error" if data["type"] == "error" else data["type"])
         if "seq" in data:
             self.last_id = named["id"]
             assert self.last_id == f"{data['run_id']}:{data['seq']}"
@@ -54,7 +55,7 @@ class Events:
             found.append(await self.next())
         return found
 
-    async def _block(self) -> str:
+    async def block(self) -> str:
         while "\n\n" not in self._rest:
             self._rest += (await self._chunk()).decode()
         block, _, self._rest = self._rest.partition("\n\n")
@@ -143,18 +144,73 @@ async def test_last_event_id_resumes_behind_any_frame() -> None:
             assert await late.next() == {"type": "session_sync"}
 
 
-@pytest.mark.parametrize("given", ["", ":", "x", "x:", ":1", "x:-1", "x:1e3", "run-1:99999999999999999999999999"])
-async def test_an_odd_last_event_id_is_none(given: str) -> None:
+FROM_THE_BEGINNING = ["stream_start", "replay_start", "stream_delta", "replay_end"]
+
+
+@pytest.mark.parametrize(
+    ("query", "header"), [("", ""), ("", "run-gone:3"), ("", "x:0"), ("?run_id=run-gone&after=3", ""), ("", "a:b:3")]
+)
+async def test_whoever_has_seen_nothing_or_another_run_gets_everything(query: str, header: str) -> None:
     async with serving() as served:
         session = await served.session()
         await submit(served, session, "/say a\n/wait 10s")
-        async with following(served, session, last_event_id=given) as one:
-            assert [frame["type"] for frame in await one.until("replay_end")] == [
-                "stream_start",
-                "replay_start",
-                "stream_delta",
-                "replay_end",
-            ]
+        async with following(served, session, query, last_event_id=header) as one:
+            assert [frame["type"] for frame in await one.until("replay_end")] == FROM_THE_BEGINNING
+
+
+async def test_what_a_browser_sends_by_itself_goes_before_the_address_that_it_repeats() -> None:
+    async with serving() as served:
+        session = await served.session()
+        run = await submit(served, session, "/say a b c d\n/wait 10s")
+        async with following(served, session, f"?run_id={run}&after=1", last_event_id=f"{run}:4") as one:
+            assert await one.next() == {"type": "replay_start", "count": 1}
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "status", "says"),
+    [
+        ("?run_id=x&after=abc", {}, 400, "`after` must be a whole number from 0 to 1000000000000000"),
+        ("?run_id=x&after=-1", {}, 400, "`after` must be a whole number"),
+        ("?run_id=x&after=1&after=2", {}, 400, "parameter `after` is given twice"),
+        ("?after=1", {}, 400, "`run_id` has to say in which"),
+        ("?run_id=x", {}, 400, "`run_id` needs `after`"),
+        ("?run_id=&after=1", {}, 400, "`run_id` must be the id of a run"),
+        ("?runid=x&after=1", {}, 400, "unknown parameter `runid`; did you mean `run_id`?"),
+        ("?wait=1", {}, 400, "unknown parameter `wait`"),
+        ("", {"last_event_id": "x"}, 400, "Last-Event-ID must be RUN:SEQ"),
+        ("", {"last_event_id": "x:"}, 400, "Last-Event-ID must be RUN:SEQ"),
+        ("", {"last_event_id": ":1"}, 400, "Last-Event-ID must be RUN:SEQ"),
+        ("", {"last_event_id": "x:-1"}, 400, "Last-Event-ID must be RUN:SEQ"),
+        ("", {"last_event_id": "x:1e3"}, 400, "Last-Event-ID must be RUN:SEQ"),
+        ("", {"last_event_id": "\xe9:1"}, 400, "Last-Event-ID must be RUN:SEQ"),
+        ("", {"last_event_id": "run-1:" + "9" * 26}, 400, "Last-Event-ID must be RUN:SEQ"),
+        ("?after=x", {"last_event_id": "x:1"}, 400, "`after` must be a whole number"),
+        ("", {"accept": "application/json"}, 406, "takes no text/event-stream"),
+        ("", {"accept": "text/event-stream;q=0, */*"}, 406, "takes no text/event-stream"),
+    ],
+)
+async def test_what_makes_no_sense_is_refused_in_a_sentence(
+    query: str, headers: dict[str, str], status: int, says: str
+) -> None:
+    async with serving() as served:
+        path = f"/sessions/{await served.session()}/events{query}"
+        answer = await served.get(path, **headers)
+        assert (answer.status, answer.type) == (status, "application/json")
+        assert says in answer.json()["error"]["message"]
+
+
+async def test_two_last_event_ids_are_refused() -> None:
+    async with serving() as served, served.connect() as connection:
+        path = f"/sessions/{await served.session()}/events"
+        lines = f"GET {path} HTTP/1.1\r\nHost: {served.host}\r\n" + "Last-Event-ID: run-1:1\r\n" * 2
+        connection.writer.write(f"{lines}\r\n".encode())
+        assert (await connection.answer()).status == 400
+
+
+@pytest.mark.parametrize("accept", ["*/*", "text/*", "text/event-stream", "text/html, text/event-stream;q=0.1"])
+async def test_whoever_takes_events_gets_them(accept: str) -> None:
+    async with serving() as served, following(served, await served.session(), accept=accept) as one:
+        assert await one.next() == {"type": "session_sync"}
 
 
 async def test_a_heartbeat_is_an_event_without_an_id() -> None:
@@ -167,6 +223,26 @@ async def test_a_heartbeat_is_an_event_without_an_id() -> None:
             await served.clock.advance(20)
             assert await one.next() == {"type": "heartbeat"}
             assert one.last_id == before
+
+
+async def test_head_asks_for_the_head_alone() -> None:
+    async with serving() as served:
+        session = await served.session()
+        async with served.connect() as connection:
+            for path, status in ((session, 200), ("ses-none", 404)):
+                answer = await connection.request("HEAD", f"/sessions/{path}/events", headers=served.headers)
+                assert (answer.status, answer.body) == (status, b"")
+
+
+async def test_a_comment_comes_now_and_then_where_nothing_happens() -> None:
+    async with serving() as served:
+        session = await served.session()
+        async with following(served, session) as one:
+            assert await one.next() == {"type": "session_sync"}
+            await served.clock.advance(20)
+            assert await one.block() == ": still here"
+            await served.clock.advance(20)
+            assert await one.block() == ": still here"
 
 
 async def test_whoever_goes_away_leaves_nothing_behind() -> None:
@@ -191,6 +267,7 @@ async def test_whoever_does_not_read_is_cut_off_and_can_come_back_for_the_rest()
             deaf.pause()
             await one.say("go")
             seen = [await one.next() for _ in range(2_501)]
+            await served.clock.advance(PATIENCE)
             async with asyncio.timeout(_PATIENCE):
                 while len(served.server.server_state.connections) > 1:  # the one that reads
                     await settle()
