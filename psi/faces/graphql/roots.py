@@ -6,7 +6,7 @@ too: the answer now, and again whenever it has changed.
 
 # No `from __future__ import annotations` here: strawberry reads annotations, and the entity types are values.
 import json
-from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -150,10 +150,12 @@ def _schedule(info: Info, id: ID) -> Entity | None:  # noqa: A002
 
 def _schedules(info: Info, session_id: ID | None, statuses: list[ScheduleStatus] | None) -> Entities:
     ask = info.context
-    found: Iterable[Planned] = (each for name in _own(ask, session_id) for each in ask.context.schedules(name))
+    found: list[Planned] = []
+    for name in _own(ask, session_id):
+        found += ask.context.schedules(name)
     if (wanted := _given(statuses)) is not None:
         words = {each.value for each in wanted}
-        found = (each for each in found if each.status.value in words)
+        found = [each for each in found if each.status.value in words]
     return Entities("Schedule", [told(each) for each in found], ask)
 
 

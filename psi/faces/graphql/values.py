@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
 
@@ -66,7 +66,13 @@ def _whole(bound: int, name: str) -> Convert:
 # A list shows few different instants, or the same ones again: a schedule and its neighbours, a list and its next look.
 @lru_cache(maxsize=8_192)
 def instant(value: datetime) -> str:
-    return instant_text(value)
+    """What :func:`instant_text` gives, in half the time for those in UTC: a list that has changed has a thousand new
+    ones. Put together anew is how a datetime loses its zone soonest."""
+    if value.tzinfo is not UTC:
+        return instant_text(value)
+    text = datetime.combine(value, value.time()).isoformat()
+    micros = value.microsecond
+    return f"{text[:-3]}Z" if micros and not micros % 1000 else f"{text}Z"
 
 
 def _instant(value: Any) -> str:
@@ -76,8 +82,8 @@ def _instant(value: Any) -> str:
 
 
 def words(kind: Enum) -> Mapping[str, str]:
-    """The names in GraphQL of an enum's words."""
-    return {word: enum_name(word) for word in kind.values}
+    """The names in GraphQL of an enum's words. Text alone is found faster than keywords are."""
+    return {str(word): enum_name(word) for word in kind.values}
 
 
 _PLAIN: Final = frozenset((str, int, bool, type(None)))
