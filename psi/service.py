@@ -362,13 +362,16 @@ class Service:
         return stopped
 
     async def _close_session(self, command: CloseSession, caller: Caller) -> Session:
+        """The session as it was when it went: its run, if there was one, has ended by then."""
         session = self._whose("session", command.session, caller)
         if caller.is_agent and session.id == caller.session:
             raise Invalid(
                 "an agent cannot close the session its own turn runs in", code="session/own-turn", session_id=session.id
             )
-        await self._engine.close_session(session.id)
-        return session
+        # Its last events tell that; a few are kept, as others may still follow the one that is looked for.
+        with self._engine.bus.subscribe(session.id, limit=16) as told:
+            await self._engine.close_session(session.id)
+            return next((event.data for event in told.waiting() if event.type == "session-closed"), session)
 
 
 def _repeats(query: Any) -> bool:

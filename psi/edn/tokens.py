@@ -60,7 +60,14 @@ def placed(wrong: Misread, text: str, tokens: list[str], index: int) -> ReadErro
     elif wrong.whole and token in CLOSING:
         index = _opening(tokens, index)
         token, offset = tokens[index], _offset(text, index)
-    return ReadError(*_position(text, offset), wrong.expected, wrong.found or short(token) or END, hint)
+    return ReadError(*_position(text, offset), wrong.expected, wrong.found or _named(token), hint)
+
+
+def _named(token: str) -> str:
+    """The token as it can be shown: what has no form on paper by its number."""
+    if not token:
+        return END
+    return short(token) or f"the character U+{ord(token[0]):04X}"
 
 
 def _opening(tokens: list[str], index: int) -> int:

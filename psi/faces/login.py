@@ -19,19 +19,27 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from psi.core.clock import instant_text
+from psi.core.config import shown
 from psi.core.errors import Conflict, Forbidden, Invalid
 from psi.core.identity import ADMIN, SCOPES, Identity
 from psi.core.session import LOCAL_USER
 from psi.errors import PsiError
 from psi.faces.asked import check_name
 from psi.faces.auth import COOKIE, Auth, Unauthenticated, reached
-from psi.faces.wire import Form, HttpRefused, answer, came_as, read_body, status_of, wanted
+from psi.faces.wire import Form, HttpRefused, Unreadable, answer, came_as, read_body, status_of, wanted
 from psi.store import Credentials, Login, Token
+from psi.store.credentials import LONGEST_LIFE
 
-__all__ = ["LoginFace", "login_routes"]
+__all__ = ["LONGEST", "LoginFace", "login_routes"]
 
 _FORM: Final = "application/x-www-form-urlencoded"
+LONGEST: Final = int(LONGEST_LIFE.total_seconds())  # that a token may last
 _TOKEN_KEYS: Final = ("name", "user", "scopes", "expires_in")
+
+_LOGIN_TAKES: Final = (
+    "a login is one field, `token`: an API token such as psi_…, sent as a form (token=psi_…), as JSON "
+    '({"token": "psi_…"}) or as EDN'
+)
 
 _STYLE: Final = """
 :root { color-scheme: light dark; --quiet: #666; --line: #8888; --bad: #b3261e; }
@@ -206,10 +214,12 @@ async def _token_of(request: Request) -> str:
             came_as(request.headers.get("content-type"))
         except HttpRefused:
             raise UnreadableLogin from None
+        if not await request.body():
+            raise Unreadable(f"the body is empty; {_LOGIN_TAKES}")
         data, _ = await read_body(request)
         found = data.get("token") if isinstance(data, Mapping) else None
     if not isinstance(found, str) or not found.strip():
-        raise Invalid("a login needs `token`: an API token, such as psi_…", code="auth/token-required")
+        raise Invalid(f"`token` is missing; {_LOGIN_TAKES}", code="auth/token-required", argument="token")
     return found.strip()
 
 
@@ -232,8 +242,14 @@ def _checked(asked: Any) -> dict[str, Any]:
     if scopes is not None and (isinstance(scopes, str | Mapping) or not hasattr(scopes, "__iter__")):
         raise Invalid(f"`scopes` must be a list of some of {', '.join(SCOPES)}", code="auth/invalid-scopes")
     seconds = given.get("expires_in")
-    if seconds is not None and (type(seconds) not in (int, float) or not 0 < seconds <= 1e10):
-        raise Invalid("`expires_in` must be a number of seconds above 0", code="auth/invalid-lifetime")
+    if seconds is not None and (type(seconds) not in (int, float) or not 0 < seconds <= LONGEST):
+        raise Invalid(
+            f"`expires_in` must be a number of seconds above 0 and at most {LONGEST} ({LONGEST_LIFE.days} days), got "
+            f"{shown(seconds)}",
+            code="auth/invalid-lifetime",
+            argument="expires_in",
+            maximum=LONGEST,
+        )
     return given
 
 

@@ -21,6 +21,7 @@ from psi.core.turn import State
 from psi.faces.auth import COOKIE
 from psi.faces.eql import depth_for
 from psi.faces.inputs import LARGEST_IMAGE, LONGEST_CONTENT, MOST_FILES, MOST_IMAGES
+from psi.faces.login import LONGEST
 from psi.faces.rest import MOST, PAGE
 from psi.faces.streams.seen import LARGEST_SEQ, RUN, RUN_AND_SEQ
 from psi.faces.wire import Form, answer
@@ -195,6 +196,9 @@ _TEXT_OR_NULL: Final = {"type": ["string", "null"]}
 _INSTANT_OR_NULL: Final = {**_INSTANT, "type": ["string", "null"]}
 _COUNT: Final = {"type": "integer", "minimum": 0}
 _WORD: Final = {"type": "string", "pattern": "^[A-Za-z][A-Za-z0-9-]{0,40}$"}
+
+# What stands in a query as data: an attribute, a join, an ident. Which of them mean something is no matter of form.
+_EXPRESSION: Final = {"type": ["string", "object", "array"]}
 
 # What EDN text of a map looks like. That it is one, only its reader can tell.
 _MAP_TEXT: Final = r"^[\s,]*\{[\s\S]*\}[\s,]*$"
@@ -389,6 +393,7 @@ _SCHEMAS: Final[dict[str, Any]] = {
                 "properties": {
                     "query": {
                         "type": ["string", "array"],
+                        "items": _EXPRESSION,
                         "description": "an EQL vector: EDN text, or a list of attributes and joins",
                     },
                     "entity": {
@@ -404,7 +409,7 @@ _SCHEMAS: Final[dict[str, Any]] = {
                 "required": ["query"],
                 "additionalProperties": False,
             },
-            {"type": "array", "description": "the query alone"},
+            {"type": "array", "items": _EXPRESSION, "description": "the query alone"},
         ]
     },
     "GraphQLRequest": {
@@ -461,7 +466,7 @@ _SCHEMAS: Final[dict[str, Any]] = {
             "expires_in": {
                 "type": ["number", "null"],
                 "exclusiveMinimum": 0,
-                "maximum": 10_000_000_000,
+                "maximum": LONGEST,
                 "description": "seconds; left out, it does not expire",
             },
         },

@@ -36,7 +36,7 @@ from psi.faces.connections import Config, Http, Socket
 from psi.faces.eql import depth_for
 from psi.graph import Limits
 from psi.runtime import Psi
-from psi.settings import Settings
+from psi.settings import Settings, is_loopback
 from psi.store import Credentials
 
 __all__ = ["Server", "Unservable", "bind", "limits_for", "serve", "uvicorn_config"]
@@ -322,6 +322,7 @@ def welcome(settings: Settings, host: str, port: int) -> str:
     request = '{"action": "session", "op": "create", "name": "First"}'
     lines = [
         f"psi {psi.__version__} is listening on {url}",
+        *_reached_from(settings, host),
         "",
         f"  start page   {url}/",
         f"  GraphQL      {url}/graphql",
@@ -346,6 +347,16 @@ def welcome(settings: Settings, host: str, port: int) -> str:
         "Ctrl-C stops it.",
     ]
     return "\n".join([*lines, ""])
+
+
+def _reached_from(settings: Settings, host: str) -> list[str]:
+    """Who else gets here, where that is more than this machine."""
+    lines = []
+    if host in ("0.0.0.0", "::"):
+        lines.append("It listens on every address of this machine, so other machines reach it, too.")
+    if not settings.auth and not is_loopback(host):
+        lines.append("WARNING: it asks for no token; anybody on the network can use it, and do everything.")
+    return lines
 
 
 def _command() -> str:

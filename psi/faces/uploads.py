@@ -236,12 +236,12 @@ class UploadsFace:
         return answer(found[0] if len(found) == 1 else {"files": found}, form, 201)
 
     async def _receive(self, request: Request, receiving: _Receiving) -> None:
-        asked_of(request, "name")
+        name = _name_of(request)  # of a form it is not asked for, and still has to be right
         content_type = request.headers.get("content-type", "")
         if content_type.partition(";")[0].strip().lower() == _MULTIPART:
             await _receive_form(request.stream(), boundary_of(content_type), receiving)
             return
-        await receiving.begin(_name_of(request))
+        await receiving.begin(name)
         async for chunk in request.stream():
             await receiving.take(chunk)
 

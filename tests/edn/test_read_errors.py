@@ -9,6 +9,9 @@ from psi.errors import Refused
 
 STRUCTURE = {
     "": "line 1, column 1: expected a value, found the end of the text",
+    "[1 \0 2]": "line 1, column 4: expected a value, found the character U+0000",
+    "[:a \u200b]": "line 1, column 5: expected a value, found the character U+200B",
+    "[1] \u00a0": "line 1, column 5: expected a value, found the character U+00A0",
     " ,; nothing\n ": "line 2, column 2: expected a value, found the end of the text",
     "1 2": "line 1, column 3: expected the end of the text, found 2",
     "1\n  [2 3]": "line 2, column 3: expected the end of the text, found [",

@@ -256,6 +256,33 @@ async def test_a_token_that_cannot_be_is_refused_and_none_is_made(tmp_path: Path
         assert len(at.credentials.tokens()) == 1
 
 
+@pytest.mark.parametrize("seconds", [1e30, 3_153_600_001])
+async def test_a_token_that_would_last_too_long_hears_how_long_it_may(tmp_path: Path, seconds: float) -> None:
+    async with house(tmp_path) as at:
+        told = (await at.ask("POST", "/auth/tokens", {"expires_in": seconds}, at.token("admin"))).json()["error"]
+        assert "above 0 and at most 3153600000 (36500 days), got " in told["message"]
+        assert told["details"] == {"maximum": 3_153_600_000}
+        longest = await at.ask("POST", "/auth/tokens", {"expires_in": 3_153_600_000}, at.token("admin"))
+        assert longest.status == 201
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (None, "http/unreadable"),
+        (b"", "http/unreadable"),
+        ({}, "auth/token-required"),
+        ({"tokens": "psi_x"}, "auth/token-required"),
+    ],
+)
+async def test_a_login_without_a_token_hears_what_a_login_takes(tmp_path: Path, body: Any, code: str) -> None:
+    async with house(tmp_path) as at:
+        answer = await at.ask("POST", "/login", body)
+        assert (answer.status, answer.json()["error"]["code"]) == (400, code)
+        for way in ("a form (token=psi_…)", 'JSON ({"token": "psi_…"})', "EDN"):
+            assert way in answer.json()["error"]["message"]
+
+
 async def test_a_mistyped_key_is_told_the_right_one(tmp_path: Path) -> None:
     async with house(tmp_path) as at:
         answer = await at.ask("POST", "/auth/tokens", {"scope": ["read"]}, at.token("admin"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -23,17 +24,18 @@ from tool.schema import json_schema
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Which texts are queries, names of users or requests of psi-tool is not for a JSON schema to say; and psi-tool answers
-# 200 with an envelope that says what is wrong. Everything else is held to all there is.
+# Which texts are queries, and which attributes they may name, is not for a JSON schema to say. Everything else is held
+# to all there is.
 CONFIG = """
 [[operations]]
-include-name = "POST /psi-tool"
-checks.negative_data_rejection.enabled = false
+include-path = "/eql"
 checks.positive_data_acceptance.enabled = false
+"""
 
-[[operations]]
-include-path = ["/eql", "/graphql", "/auth/tokens", "/login"]
+# Where bodies are EDN, all that the document says is that they are texts.
+EDN_CONFIG = """
 checks.positive_data_acceptance.enabled = false
+checks.negative_data_rejection.enabled = false
 """
 
 
@@ -129,22 +131,21 @@ def test_with_auth_on_nobody_is_let_in_without_a_token() -> None:
 
 # -- schemathesis
 
-_UNBOUNDED = {"rate": 1e9, "burst": 1_000_000_000}
+_STREAM = "/sessions/{session_id}/events"
 
 
-async def fuzz(served: Served, folder: Path, *more: str) -> None:
+async def fuzz(served: Served, folder: Path, *more: str, config: str = CONFIG, hooks: str = "") -> None:
     """Let schemathesis loose on a service; whatever it finds is what the test says."""
-    config = folder / "schemathesis.toml"
-    config.write_text(CONFIG, encoding="utf-8")
+    file = folder / "schemathesis.toml"
+    file.write_text(config, encoding="utf-8")
+    hooked = {"PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": hooks} if hooks else {}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-m", "schemathesis.cli", "--config-file", str(config), "run", f"{served.url}/openapi.json"),
-        *("--seed", "7", "--warnings", "off", "--continue-on-failure", "--request-timeout", "10", "-w", "1"),
-        # It never ends, and has tests of its own.
-        *("--exclude-path", "/sessions/{session_id}/events"),
+        *("-m", "schemathesis.cli", "--config-file", str(file), "run", f"{served.url}/openapi.json"),
+        *("--seed", "7", "--warnings", "off", "--continue-on-failure", "-w", "1"),
         *more,
         cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "SCHEMATHESIS_HOOKS": "tests.faces.fuzzing", "NO_COLOR": "1"},
+        env={**os.environ, **hooked, "NO_COLOR": "1"},
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
@@ -153,21 +154,53 @@ async def fuzz(served: Served, folder: Path, *more: str) -> None:
         raise AssertionError(said)
 
 
+@asynccontextmanager
+async def fuzzed(folder: Path, **more: Any) -> AsyncIterator[Served]:
+    """A service that nothing slows down and that keeps files."""
+    data = folder / "psi"
+    settings = Settings(rate=1e9, burst=1_000_000_000, query_timeout=2.0, data=str(data), auth="credentials" in more)
+    async with serving(settings, data=data, real_time=True, **more) as served:
+        yield served
+
+
+# A stream never ends, so each one takes as long as it is waited for.
+_ALL_BUT_STREAMS = ("--exclude-path", _STREAM, "--request-timeout", "10")
+_STREAMS = ("--include-path", _STREAM, "--request-timeout", "0.2")
+_IN_EDN = ("--include-path-regex", "^/(eql|psi-tool|login|auth/tokens)$", "--request-timeout", "10")
+_PHASES = ("--phases", "examples,coverage,fuzzing")
+HOOKS = "tests.faces.fuzzing"
+
+
 async def test_schemathesis_finds_nothing(tmp_path: Path) -> None:
-    async with serving(Settings(**_UNBOUNDED, query_timeout=2.0), real_time=True) as served:  # type: ignore[arg-type]
-        await fuzz(served, tmp_path, "--phases", "examples,coverage,fuzzing", "--max-examples", "5")
+    async with fuzzed(tmp_path) as served:
+        await fuzz(served, tmp_path, *_ALL_BUT_STREAMS, *_PHASES, "--max-examples", "5")
+
+
+async def test_schemathesis_finds_nothing_in_edn(tmp_path: Path) -> None:
+    async with fuzzed(tmp_path) as served:
+        await fuzz(served, tmp_path, *_IN_EDN, *_PHASES, "--max-examples", "10", config=EDN_CONFIG, hooks=HOOKS)
+
+
+async def test_schemathesis_finds_nothing_where_it_is_streamed(tmp_path: Path) -> None:
+    async with fuzzed(tmp_path) as served:
+        there = f'[parameters]\nsession_id = "{await served.session()}"\n'
+        await fuzz(served, tmp_path, *_STREAMS, *_PHASES, "--max-examples", "20", config=there)
 
 
 async def test_schemathesis_finds_nothing_where_a_token_is_needed(tmp_path: Path) -> None:
-    settings = Settings(**_UNBOUNDED, query_timeout=2.0, auth=True)  # type: ignore[arg-type]
     with Credentials.open(tmp_path / "data") as credentials:
         made = credentials.create_token(now=datetime.now(UTC), user="ada", name="fuzz", scopes=("admin",), lasts=None)
-        async with serving(settings, credentials=credentials, real_time=True) as served:
+        async with fuzzed(tmp_path, credentials=credentials) as served:
             key = ("-H", f"Authorization: Bearer {made.text}")
-            await fuzz(served, tmp_path, *key, "--phases", "examples,coverage,fuzzing", "--max-examples", "20")
+            await fuzz(served, tmp_path, *key, *_ALL_BUT_STREAMS, *_PHASES, "--max-examples", "20")
+            await fuzz(
+                served, tmp_path, *key, *_IN_EDN, *_PHASES, "--max-examples", "20", config=EDN_CONFIG, hooks=HOOKS
+            )
 
 
 @pytest.mark.slow
 async def test_schemathesis_finds_nothing_in_a_while(tmp_path: Path) -> None:
-    async with serving(Settings(**_UNBOUNDED, query_timeout=2.0), real_time=True) as served:  # type: ignore[arg-type]
-        await fuzz(served, tmp_path, "--max-examples", "150")
+    async with fuzzed(tmp_path) as served:
+        await fuzz(served, tmp_path, *_ALL_BUT_STREAMS, "--max-examples", "150")
+        await fuzz(served, tmp_path, *_IN_EDN, "--max-examples", "150", config=EDN_CONFIG, hooks=HOOKS)
+        await fuzz(served, tmp_path, *_STREAMS, "--max-examples", "150")

@@ -350,6 +350,27 @@ def test_an_address_is_one_that_can_be_gone_to(host: str, url: str) -> None:
     assert f"is listening on {url}\n" in welcome(Settings(), host, 1)
 
 
+EVERYWHERE = "It listens on every address of this machine, so other machines reach it, too."
+ANYBODY = "WARNING: it asks for no token; anybody on the network can use it, and do everything."
+
+
+@pytest.mark.parametrize(
+    ("host", "auth", "lines"),
+    [
+        ("127.0.0.1", False, [""]),
+        ("::1", False, [""]),
+        ("0.0.0.0", True, [EVERYWHERE, ""]),
+        ("0.0.0.0", False, [EVERYWHERE, ANYBODY, ""]),
+        ("::", False, [EVERYWHERE, ANYBODY, ""]),
+        ("192.0.2.7", False, [ANYBODY, ""]),
+        ("192.0.2.7", True, [""]),
+    ],
+)
+def test_who_else_can_reach_it_stands_right_below(host: str, auth: bool, lines: list[str]) -> None:
+    said = welcome(Settings(auth=auth), host, 1).split("\n")
+    assert said[1 : 1 + len(lines)] == lines
+
+
 def test_with_auth_it_says_how_to_get_a_token() -> None:
     said = welcome(Settings(auth=True, data="my data"), "127.0.0.1", 8420)
     assert "token create" in said

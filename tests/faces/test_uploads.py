@@ -104,6 +104,8 @@ async def test_a_file_without_a_name_is_called_file(tmp_path: Path, headers: dic
 async def test_a_name_that_says_nothing_is_refused(tmp_path: Path, path: str) -> None:
     async with uploading(tmp_path) as served:
         assert code(await served.post(path, b"x")) == (400, "uploads/name-required")
+        sent = form((disposition("a"), b"one"))
+        assert code(await served.post(path, sent, content_type=FORM)) == (400, "uploads/name-required")
     assert kept(tmp_path) == []
 
 

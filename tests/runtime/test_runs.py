@@ -185,6 +185,17 @@ async def test_closing_a_session_stops_its_run_first() -> None:
         assert (await here.ok({"action": "session", "op": "list"}))["psi-tool/session"]["session-count"] == 0
 
 
+@pytest.mark.parametrize("prompt", [None, "/wait 60s", "/say " + "word " * 200 + "\n/wait 60s"])
+async def test_a_session_that_is_closed_is_told_as_it_was_when_it_went(prompt: str | None) -> None:
+    async with world() as here:
+        session = await here.session()
+        if prompt is not None:
+            await here.submit(session, prompt)
+            await here.clock.advance(1)
+        told = (await here.ok({"action": "session", "op": "close"}, session))["psi-tool/session"]
+        assert (told["closed?"], told["session"]["session-id"], told["session"]["phase"]) == (True, session, "idle")
+
+
 async def test_who_loses_patience_waiting_for_a_run_takes_nothing_down() -> None:
     clock = VirtualClock()
     agent = Gated(clock)
