@@ -181,6 +181,7 @@ class Watch:
         self._last: int | None = None  # the newest event that was shown, or was there when watching began
         self._started: str | None = None  # when the service did
         self._connected = False
+        self._has_ended = False  # what is watched
         self._knows_gap = False  # it was told already that something is missing before the next event
 
     def run(self) -> tuple[str, int]:
@@ -349,9 +350,14 @@ class Watch:
                 self._knows_gap = False
                 if isinstance(value, Mapping) and isinstance(value.get("seq"), int):
                     self._last = value["seq"]
+                    if value.get("type") == "gap":  # nothing has happened: it carries what was told above
+                        return
                     self._screen.event(value)
+                    self._has_ended = self._session is not None and value.get("type") == "session-closed"
             case "error":
                 raise Refused(self._told(_problem(payload)))
+            case "complete" if name == "events" and self._has_ended:
+                raise Refused(f"Session {self._session} was closed.", OK)
             case "complete" if name == "events":
                 raise ConnectionError("the service ended the subscription")
 

@@ -118,6 +118,21 @@ async def test_one_session_is_watched_alone() -> None:
             assert {each["session-id"] for each in seen} == {mine}
 
 
+async def test_watching_a_session_ends_well_when_the_session_is_closed() -> None:
+    async with serving(real_time=True) as served:
+        mine = await served.session("mine")
+
+        async def work() -> None:
+            await served.tool({"action": "session", "op": "submit", "message": "x", "wait": True}, mine)
+
+        async with watching("--session", mine, url=served.url) as watch:
+            await watch.begun(work)
+            await served.tool({"action": "session", "op": "close"}, mine)
+            code, out, err = await watch.ended()
+        assert (code, err) == (0, f"Session {mine} was closed.\n")
+        assert json.loads(out.splitlines()[-1])["type"] == "session-closed"
+
+
 async def test_a_session_that_is_not_there_cannot_be_watched() -> None:
     async with serving(real_time=True) as served, watching("--session", "ses-none", url=served.url) as watch:
         code, out, err = await watch.ended()
