@@ -242,6 +242,15 @@ _SUMMARY: Final[dict[str, Any]] = {
 }
 _RUN_STATES: Final = [str(state.value) for state in State]
 
+_TEXT_PART: Final = _told({"type": {"const": "text"}, "text": _TEXT})
+_IMAGE_PART: Final = _told(
+    {
+        "type": {"const": "image"},
+        "media_type": {"type": "string", "pattern": "^image/[a-z0-9][a-z0-9.+-]{0,100}$"},
+        "data": {"type": "string", "pattern": "^([A-Za-z0-9+/]{4})+$", "description": "base64"},
+    }
+)
+
 _OF_SESSIONS: Final[dict[str, Any]] = {
     "SessionConfig": _closed(
         {
@@ -265,7 +274,15 @@ _OF_SESSIONS: Final[dict[str, Any]] = {
             "preloaded_messages": {
                 "type": "array",
                 "items": _told(
-                    {"role": {"type": "string", "enum": list(ROLES)}, "content": {"type": "string", "minLength": 1}}
+                    {
+                        "role": {"type": "string", "enum": list(ROLES)},
+                        "content": {
+                            "anyOf": [
+                                {"type": "string", "minLength": 1},
+                                {"type": "array", "minItems": 1, "items": {"anyOf": [_TEXT_PART, _IMAGE_PART]}},
+                            ]
+                        },
+                    }
                 ),
             },
             "cache_breakpoints": {"type": "array", "items": {"type": "string", "enum": list(BREAKPOINTS)}},
