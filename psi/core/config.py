@@ -8,6 +8,7 @@ tools exist is an argument.
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -16,7 +17,7 @@ from typing import Any, Final
 
 from psi.core.clock import read_instant
 from psi.core.errors import ConfigInvalid
-from psi.core.message import ROLES, Message, says
+from psi.core.message import ROLES, Message, picture_part, says, text_part
 from psi.edn import Char, Keyword, Map, ReadError, Symbol, WriteError, dumps, freeze, loads, thaw
 
 __all__ = [
@@ -129,6 +130,7 @@ class _Report:
     """What is being read, and what was found wrong with it so far."""
 
     tools: Collection[str]
+    kept: bool = False  # it was accepted before
     problems: list[Problem] = field(default_factory=list)
 
     def expect(self, path: str, expected: str, value: Any) -> None:
@@ -147,8 +149,11 @@ class Key:
     read: Read = field(repr=False)
 
 
-def read_config(value: Any, *, tools: Collection[str], who: str = "scheduler") -> SessionConfig:
-    """Read a config from a map, or from an EDN string of one. Raises ConfigInvalid with all problems together."""
+def read_config(value: Any, *, tools: Collection[str], who: str = "scheduler", kept: bool = False) -> SessionConfig:
+    """Read a config from a map, or from an EDN string of one. Raises ConfigInvalid with all problems together.
+
+    ``kept``: it was accepted before, perhaps when more was; a message of its may have parts that are not taken today.
+    """
     if is_text(value):
         try:
             value = loads(value)
@@ -157,7 +162,7 @@ def read_config(value: Any, *, tools: Collection[str], who: str = "scheduler") -
             raise ConfigInvalid([unread], (), who) from None
     if not isinstance(value, Mapping):
         raise ConfigInvalid([Problem("", _WHOLE, shown(value))], (), who)
-    report = _Report(tools)
+    report = _Report(tools, kept)
     read: dict[str, Any] = {}
     unsupported: list[str] = []
     for key, item in value.items():
@@ -378,11 +383,61 @@ def _part(report: _Report, path: str, value: Any) -> Map | None:
     if not isinstance(value, Mapping):
         report.expect(path, 'a part such as {:type :text :text "..."}', value)
         return None
+    if report.kept:
+        return _kept_part(report, path, value)
+    kinds = [_word(item) for key, item in value.items() if key_name(key) == "type"]
+    if not kinds:
+        report.problems.append(Problem(f"{path}.type", _KINDS, "nothing"))
+        return None
+    readers = _PARTS.get(kinds[0] or "")
+    if readers is None:
+        report.expect(f"{path}.type", _KINDS, next(item for key, item in value.items() if key_name(key) == "type"))
+        return None
+    found = _entries(
+        report, path, value, {"type": _one_of(_PARTS), **{name: read for name, (_, read) in readers.items()}}
+    )
+    for name, (takes, _) in readers.items():
+        if name not in found:
+            report.problems.append(Problem(f"{path}.{name}", takes, "nothing"))
+    if len(found) <= len(readers) or None in found.values():
+        return None
+    return text_part(found["text"]) if kinds[0] == "text" else picture_part(found["media-type"], found["data"])
+
+
+def _kept_part(report: _Report, path: str, value: Mapping[Any, Any]) -> Map | None:
+    """A part as it was accepted once, when more was: what is kept is taken as it is."""
     entries = {key_name(key): item for key, item in value.items()}
     kind = _keyword(report, f"{path}.type", entries.get("type"))
-    if kind is None or (kind == "text" and _text(report, f"{path}.text", entries.get("text")) is None):
-        return None
-    return _frozen(report, path, {**entries, "type": kind})
+    return None if kind is None else _frozen(report, path, {**entries, "type": kind})
+
+
+def _media_type(report: _Report, path: str, value: Any) -> str | None:
+    if is_text(value) and _IMAGE.fullmatch(value):
+        return str(value)
+    report.expect(path, _MEDIA_TYPE, value)
+    return None
+
+
+def _base64(report: _Report, path: str, value: Any) -> str | None:
+    try:
+        if is_text(value) and value and b64decode(value, validate=True):
+            return str(value)
+    except ValueError:
+        pass
+    report.expect(path, _DATA, value)
+    return None
+
+
+_IMAGE: Final = re.compile(r"image/[a-z0-9][a-z0-9.+-]{0,100}")
+_MEDIA_TYPE: Final = 'the media type of an image, such as "image/png"'
+_DATA: Final = "an image as base64 text"
+
+# What a part may be, and what each has besides its type.
+_PARTS: Final[dict[str, dict[str, tuple[str, Read]]]] = {
+    "text": {"text": ("a string", _text)},
+    "image": {"media-type": (_MEDIA_TYPE, _media_type), "data": (_DATA, _base64)},
+}
+_KINDS: Final = f"one of {' '.join(f':{each}' for each in _PARTS)}"
 
 
 def _frozen(report: _Report, path: str, entries: dict[str, Any]) -> Map | None:

@@ -76,10 +76,12 @@ class Conflict(_WithFacts):
 
 
 class ConfigInvalid(Invalid):
-    """A session-config with problems: all of them, each with its path, what was expected and what came."""
+    """A session-config with problems, each with its path, what was expected and what came: all of them, or where there
+    are very many, the first and how many more."""
 
     code = "session-config/invalid"
     what: ClassVar[str] = "session-config"
+    most: ClassVar[int] = 50  # problems that are told, and unsupported keys
 
     def __init__(self, problems: Sequence[Problem], unsupported: Sequence[str], who: str = "scheduler") -> None:
         # A schedule has it under `session-config`; to a session it is simply its `config`.
@@ -87,14 +89,22 @@ class ConfigInvalid(Invalid):
         if unsupported:
             message = f"{what} contains unsupported keys"
         else:
-            message = f"{what} is invalid: {'; '.join(map(str, problems))}"
+            told = [*map(str, problems[: self.most])]
+            if len(problems) > self.most:
+                told.append(f"and {len(problems) - self.most:,} more".replace(",", " "))
+            message = f"{what} is invalid: {'; '.join(told)}"
         super().__init__(message)
-        self.problems = tuple(problems)
-        self.unsupported = tuple(unsupported)
+        self.problems = tuple(problems[: self.most])
+        self.unsupported = tuple(unsupported[: self.most])
+        self._more = {
+            name: len(all_of_them) - self.most
+            for name, all_of_them in (("more-unsupported-keys", unsupported), ("more-problems", problems))
+            if len(all_of_them) > self.most
+        }
 
     def facts(self) -> dict[str, Any]:
         keys = {"unsupported-keys": list(self.unsupported)} if self.unsupported else {}
-        return {**keys, "problems": [problem.as_data() for problem in self.problems]}
+        return {**keys, "problems": [problem.as_data() for problem in self.problems], **self._more}
 
 
 class SessionRequired(Invalid):

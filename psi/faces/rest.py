@@ -23,7 +23,7 @@ from psi.core.commands import (
     StopRun,
     SubmitPrompt,
 )
-from psi.core.config import shown
+from psi.core.config import is_text, shown
 from psi.core.errors import Invalid, NotFound
 from psi.core.identity import Identity
 from psi.core.message import Message
@@ -306,7 +306,9 @@ def _message(index: int, message: Message) -> dict[str, Any]:
 
 
 def _image(part: Mapping[Any, Any]) -> dict[str, Any]:
-    return {"media_type": part.get("media-type"), "size": part.get("size", 0)}
+    # What was accepted once may have been anything.
+    kind, size = part.get("media-type"), part.get("size")
+    return {"media_type": str(kind) if is_text(kind) else None, "size": size if type(size) is int and size > 0 else 0}
 
 
 def _run(turn: Turn) -> dict[str, Any]:

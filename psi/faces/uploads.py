@@ -28,7 +28,7 @@ from starlette.responses import Response
 from psi.core.errors import Conflict, Forbidden, Invalid
 from psi.core.session import LOCAL_USER
 from psi.faces.asked import asked_of
-from psi.faces.guard import BodyTooLarge
+from psi.faces.bodies import BodyTooLarge
 from psi.faces.multipart import Began, Data, Ended, MultipartReader, boundary_of, file_name
 from psi.faces.wire import HttpRefused, answer, caller_of, wanted
 from psi.settings import Settings

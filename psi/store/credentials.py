@@ -25,13 +25,26 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from psi.core.clock import instant_text
+from psi.core.config import is_text
 from psi.core.errors import Invalid, NotFound
 from psi.core.identity import SCOPES, read_scopes
 from psi.core.session import LOCAL_USER
 from psi.errors import Failed
 from psi.store.private import make_private
 
-__all__ = ["Credentials", "CredentialsUnusable", "Login", "NewLogin", "NewToken", "Token", "TokenNotFound", "is_token"]
+__all__ = [
+    "LONGEST_NAME",
+    "NAME_PATTERN",
+    "USER_PATTERN",
+    "Credentials",
+    "CredentialsUnusable",
+    "Login",
+    "NewLogin",
+    "NewToken",
+    "Token",
+    "TokenNotFound",
+    "is_token",
+]
 
 FILE: Final = "auth.db"
 LOGIN_LASTS: Final = timedelta(hours=12)
@@ -41,8 +54,11 @@ LONGEST_LIFE: Final = timedelta(days=36_500)
 BUSY_MS: Final = 2_000  # how long a change waits for one of another process
 
 _TOKEN: Final = re.compile(r"psi_[A-Za-z0-9_-]{43}")
-_USER: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._@+-]{0,62}[A-Za-z0-9])?")
-_LONGEST_NAME: Final = 200
+# As JSON Schema has them, too. Of a name: a line with something in it, and nothing that would rule a terminal.
+USER_PATTERN: Final = "^[A-Za-z0-9]([A-Za-z0-9._@+-]{0,62}[A-Za-z0-9])?$"
+_RULING: Final = r"\u0000-\u001f\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069"
+NAME_PATTERN: Final = rf"^[^{_RULING}]*[^\s{_RULING}][^{_RULING}]*$"
+LONGEST_NAME: Final = 200
 
 # Each step leads from one version of the file to the next; PRAGMA user_version says how many are done. Steps are only
 # ever added. Times are microseconds since 1970, so that they compare as numbers.
@@ -371,18 +387,21 @@ class Credentials:
                 self._db.execute(f"PRAGMA busy_timeout = {BUSY_MS}")
 
 
+def _is(pattern: str, text: str) -> bool:
+    # A `$` would let a line end after it.
+    return is_text(text) and not text.endswith("\n") and re.search(pattern, text) is not None
+
+
 def _check(user: object, name: object, lasts: timedelta | None) -> None:
-    if not isinstance(user, str) or not _USER.fullmatch(user):
+    if not isinstance(user, str) or not _is(USER_PATTERN, user):
         raise Invalid(
             "`user` must be a name of 1 to 64 letters, digits and . _ @ + -, beginning and ending with a letter or a "
             f"digit, got {user!r:.80}",
             code="auth/invalid-user",
         )
-    if name is not None and not (
-        isinstance(name, str) and name.isprintable() and 0 < len(name.strip()) <= _LONGEST_NAME
-    ):
+    if name is not None and not (isinstance(name, str) and len(name) <= LONGEST_NAME and _is(NAME_PATTERN, name)):
         raise Invalid(
-            f"`name` must be a line of at most {_LONGEST_NAME} characters, got {name!r:.80}", code="auth/invalid-name"
+            f"`name` must be a line of at most {LONGEST_NAME} characters, got {name!r:.80}", code="auth/invalid-name"
         )
     if lasts is not None and not timedelta(0) < lasts <= LONGEST_LIFE:
         raise Invalid(

@@ -456,7 +456,7 @@ def _session(row: Any) -> Session:
         owner=owner,
         worktree=worktree,
         # A tool that is gone by now is still what the session was told to have.
-        config=read_config(data, tools=tuple(data.get("tool-ids") or ()), who="session"),
+        config=read_config(data, tools=tuple(data.get("tool-ids") or ()), who="session", kept=True),
         created_at=_EPOCH + created * _MICROSECOND,
         updated_at=_EPOCH + updated * _MICROSECOND,
         parent=parent,

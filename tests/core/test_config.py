@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from psi.core.config import NO_CONFIG, Model, SessionConfig, read_config
 from psi.core.errors import ConfigInvalid, Invalid
-from psi.core.message import Message, says
+from psi.core.message import Message, is_picture, says
 from psi.edn import Keyword, dumps, freeze
 
 TOOLS = ("read", "bash")
@@ -149,11 +150,24 @@ def test_an_instant_of_edn_is_a_timestamp() -> None:
     assert config.preloaded_messages == (said("user", "Hi.", ONE),)
 
 
-def test_a_part_that_is_no_text_is_kept_as_it_is() -> None:
-    (message,) = read(
-        {"preloaded-messages": [{"role": "user", "content": [{"type": "image", "media_type": "image/png"}]}]}
-    ).preloaded_messages
-    assert message.as_data() == {"role": "user", "content": [{"type": "image", "media-type": "image/png"}]}
+PICTURE = {"type": "image", "media-type": "image/png", "data": "iVBORw0KGgo="}
+
+
+@pytest.mark.parametrize(
+    "part", [PICTURE, {"type": Keyword("image"), "media_type": "image/png", "data": PICTURE["data"]}]
+)
+def test_a_part_may_be_a_picture(part: Any) -> None:
+    (message,) = read({"preloaded-messages": [{"role": "user", "content": [part]}]}).preloaded_messages
+    assert message.as_data() == {"role": "user", "content": [PICTURE]}
+    assert is_picture(message.content[0])
+
+
+def test_parts_that_were_accepted_once_are_still_read_where_they_are_kept() -> None:
+    odd = [{"type": "image", "media-type": 5, "size": "huge"}, {"type": "sound"}, {"type": "text", "text": "a", "b": 1}]
+    data = {"preloaded-messages": [{"role": "user", "content": odd}]}
+    assert len(refusal(data).problems) == 5
+    (message,) = read_config(data, tools=TOOLS, who="session", kept=True).preloaded_messages
+    assert message.as_data()["content"] == odd
 
 
 @pytest.mark.parametrize("length", [1, 200])
@@ -203,6 +217,9 @@ TOOL = "the id of a tool this runtime has (bash, read)"
 ROLE = "user, assistant or system"
 CONTENT = 'a non-empty string or a vector of parts such as {:type :text :text "..."}'
 PART = 'a part such as {:type :text :text "..."}'
+KINDS = "one of :text :image"
+MEDIA_TYPE = 'the media type of an image, such as "image/png"'
+DATA = "an image as base64 text"
 INSTANT = "an ISO-8601 UTC instant"
 SELECTION = "components, tool-names, skill-names, extension-prompt-contributions, agents-md?"
 
@@ -273,8 +290,33 @@ WRONG: list[tuple[Any, str]] = [
     (hello(content=[]), f"preloaded-messages[0].content: expected {CONTENT}, got []"),
     (hello(content=5), f"preloaded-messages[0].content: expected {CONTENT}, got 5"),
     (hello(content=["Hi."]), f'preloaded-messages[0].content[0]: expected {PART}, got "Hi."'),
-    (hello(content=[{"text": "Hi."}]), f"preloaded-messages[0].content[0].type: expected {KEYWORD}, got nil"),
-    (hello(content=[{"type": "text"}]), "preloaded-messages[0].content[0].text: expected a string, got nil"),
+    (hello(content=[{"text": "Hi."}]), f"preloaded-messages[0].content[0].type: expected {KINDS}, got nothing"),
+    (hello(content=[{"type": None}]), f"preloaded-messages[0].content[0].type: expected {KINDS}, got nil"),
+    (hello(content=[{"type": "sound"}]), f'preloaded-messages[0].content[0].type: expected {KINDS}, got "sound"'),
+    (hello(content=[{"type": Keyword("Text")}]), f"preloaded-messages[0].content[0].type: expected {KINDS}, got :Text"),
+    (hello(content=[{"type": "text"}]), "preloaded-messages[0].content[0].text: expected a string, got nothing"),
+    (
+        hello(content=[{"type": "text", "text": "a", "size": 5}]),
+        "preloaded-messages[0].content[0].size: expected one of the keys type, text, got 5",
+    ),
+    (
+        hello(content=[{**PICTURE, "size": "huge"}]),
+        'preloaded-messages[0].content[0].size: expected one of the keys type, media-type, data, got "huge"',
+    ),
+    (
+        hello(content=[{**PICTURE, "media-type": 5}]),
+        f"preloaded-messages[0].content[0].media-type: expected {MEDIA_TYPE}, got 5",
+    ),
+    (
+        hello(content=[{**PICTURE, "media-type": "text/html"}]),
+        f'preloaded-messages[0].content[0].media-type: expected {MEDIA_TYPE}, got "text/html"',
+    ),
+    (hello(content=[{**PICTURE, "data": "%"}]), f'preloaded-messages[0].content[0].data: expected {DATA}, got "%"'),
+    (hello(content=[{**PICTURE, "data": ""}]), f'preloaded-messages[0].content[0].data: expected {DATA}, got ""'),
+    (
+        hello(content=[{"type": "image", "media-type": "image/png"}]),
+        f"preloaded-messages[0].content[0].data: expected {DATA}, got nothing",
+    ),
     (hello(content=[{"type": "text", "text": 5}]), "preloaded-messages[0].content[0].text: expected a string, got 5"),
     (hello(timestamp="soon"), f'preloaded-messages[0].timestamp: expected {INSTANT}, got "soon"'),
     (hello(timestamp=5), f"preloaded-messages[0].timestamp: expected {INSTANT}, got 5"),
@@ -431,6 +473,34 @@ def test_the_facts_of_an_error_can_be_sent_as_edn_and_as_json() -> None:
     json.dumps(refusal({"zeal": 1}).as_data())
 
 
+@pytest.mark.parametrize(
+    ("config", "ends", "more"),
+    [
+        ({"tool-ids": ["zeal"] * 51}, "; and 1 more", {"more-problems": 1}),
+        ({"tool-ids": list(range(50_000))}, "; and 49 950 more", {"more-problems": 49_950}),
+        (
+            {f"key-{n:03}": n for n in range(60)},
+            "contains unsupported keys",
+            {"more-unsupported-keys": 10, "more-problems": 10},
+        ),
+    ],
+)
+def test_of_very_many_problems_the_first_are_told_and_how_many_more(config: Any, ends: str, more: Any) -> None:
+    error = refusal(config)
+    assert str(error).endswith(ends)
+    facts = error.facts()
+    assert len(facts.pop("problems")) == 50
+    assert facts.pop("unsupported-keys", None) in (None, [f"key-{n:03}" for n in range(50)])
+    assert facts == more
+    assert len(str(error)) < 10_000
+
+
+def test_fifty_problems_are_all_told() -> None:
+    error = refusal({"tool-ids": ["zeal"] * 50})
+    assert "more" not in str(error)
+    assert list(error.facts()) == ["problems"]
+
+
 # -- what was read can be told again
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -443,7 +513,9 @@ entry_values = st.recursive(
     max_leaves=5,
 )
 parts = st.builds(lambda text: {"type": "text", "text": text}, texts) | st.builds(
-    lambda kind, more: {**more, "type": kind}, words.filter(lambda word: word != "text"), st.dictionaries(words, texts)
+    lambda kind, data: {"type": "image", "media-type": f"image/{kind}", "data": b64encode(data).decode()},
+    words,
+    st.binary(min_size=1, max_size=20),
 )
 instants = st.datetimes(timezones=st.just(UTC))
 messages = st.fixed_dictionaries(
@@ -594,5 +666,5 @@ def test_of_very_many_unknown_keys_only_the_first_are_taken_for_typos() -> None:
     with pytest.raises(ConfigInvalid) as caught:
         read_config({f"model{place}": 1 for place in range(10_000)}, tools=())
     hints = [problem.expected for problem in caught.value.problems]
-    assert len(hints) == 10_000
+    assert len(hints) == 50
     assert sum("did you mean `model`?" in hint for hint in hints) == 20

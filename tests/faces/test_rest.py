@@ -121,6 +121,30 @@ async def test_all_problems_of_a_config_are_told_at_once(served: Served) -> None
     assert {problem["path"] for problem in problems} == {"thinking-level", "session-name"}
 
 
+async def test_of_very_many_problems_some_are_told_and_the_answer_is_the_usual_one(served: Served) -> None:
+    config = {"tool-ids": list(range(50_000))}
+    answer = await served.post("/sessions", {"config": config})
+    assert (answer.status, answer.json()["error"]["code"]) == (400, "session-config/invalid")
+    assert answer.json()["error"]["details"]["more_problems"] == 49_950
+    envelope = await served.tool({"action": "session", "op": "create", "config": config})
+    assert envelope["psi-tool/error"]["message"].endswith("; and 49 950 more")
+
+
+async def test_pictures_that_a_session_begins_with_are_told_with_their_type_and_size(served: Served) -> None:
+    def beginning(**part: Any) -> dict[str, Any]:
+        return {"config": {"preloaded_messages": [{"role": "user", "content": [{"type": "image", **part}]}]}}
+
+    odd = await served.post("/sessions", beginning(**{"media-type": 5, "size": "huge"}))
+    assert [each["path"] for each in odd.json()["error"]["details"]["problems"]] == [
+        "preloaded-messages[0].content[0].media-type",
+        "preloaded-messages[0].content[0].size",
+        "preloaded-messages[0].content[0].data",
+    ]
+    made = (await served.post("/sessions", beginning(media_type="image/png", data="iVBORw0KGgo="))).json()["id"]
+    (message,) = (await served.get(f"/sessions/{made}")).json()["messages"]
+    assert message["images"] == [{"media_type": "image/png", "size": 8}]
+
+
 async def test_a_mistyped_key_hears_what_was_meant(served: Served) -> None:
     error = (await served.post("/sessions", {"nmae": "x"})).json()["error"]
     assert error["message"] == "unknown key `nmae`; did you mean `name`?"
