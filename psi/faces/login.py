@@ -242,12 +242,13 @@ def _checked(asked: Any) -> dict[str, Any]:
     if scopes is not None and (isinstance(scopes, str | Mapping) or not hasattr(scopes, "__iter__")):
         raise Invalid(f"`scopes` must be a list of some of {', '.join(SCOPES)}", code="auth/invalid-scopes")
     seconds = given.get("expires_in")
-    if seconds is not None and (type(seconds) not in (int, float) or not 0 < seconds <= LONGEST):
+    if seconds is not None and (type(seconds) not in (int, float) or not 1 <= seconds <= LONGEST):
         raise Invalid(
-            f"`expires_in` must be a number of seconds above 0 and at most {LONGEST} ({LONGEST_LIFE.days} days), got "
+            f"`expires_in` must be a number of seconds from 1 to {LONGEST} ({LONGEST_LIFE.days} days), got "
             f"{shown(seconds)}",
             code="auth/invalid-lifetime",
             argument="expires_in",
+            minimum=1,
             maximum=LONGEST,
         )
     return given

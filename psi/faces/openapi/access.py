@@ -169,8 +169,17 @@ SCHEMAS: Final[dict[str, Any]] = {
     "TokenRequest": {
         "type": "object",
         "properties": {
-            "name": {"type": ["string", "null"], "description": "what it is for"},
-            "user": {"type": ["string", "null"], "description": "whom it stands for; left out, whoever asks"},
+            "name": {
+                "type": ["string", "null"],
+                "maxLength": 200,
+                "pattern": r"\S",
+                "description": "what it is for: a line of printable characters",
+            },
+            "user": {
+                "type": ["string", "null"],
+                "pattern": r"^[A-Za-z0-9]([A-Za-z0-9._@+-]{0,62}[A-Za-z0-9])?$",
+                "description": "whom it stands for; left out, whoever asks",
+            },
             "scopes": {
                 "type": ["array", "null"],
                 "items": {"type": "string", "enum": list(SCOPES)},
@@ -179,7 +188,7 @@ SCHEMAS: Final[dict[str, Any]] = {
             },
             "expires_in": {
                 "type": ["number", "null"],
-                "exclusiveMinimum": 0,
+                "minimum": 1,
                 "maximum": LONGEST,
                 "description": "seconds; left out, it does not expire",
             },
