@@ -248,6 +248,7 @@ def _checked(asked: Any) -> dict[str, Any]:
             f"{shown(seconds)}",
             code="auth/invalid-lifetime",
             argument="expires_in",
+            minimum=1,
             maximum=LONGEST,
         )
     return given

@@ -256,12 +256,14 @@ async def test_a_token_that_cannot_be_is_refused_and_none_is_made(tmp_path: Path
         assert len(at.credentials.tokens()) == 1
 
 
-@pytest.mark.parametrize("seconds", [1e30, 3_153_600_001])
-async def test_a_token_that_would_last_too_long_hears_how_long_it_may(tmp_path: Path, seconds: float) -> None:
+@pytest.mark.parametrize("seconds", [1e30, 3_153_600_001, 0.5, 5e-324])
+async def test_a_token_that_would_last_too_long_or_no_time_hears_how_long_it_may(
+    tmp_path: Path, seconds: float
+) -> None:
     async with house(tmp_path) as at:
         told = (await at.ask("POST", "/auth/tokens", {"expires_in": seconds}, at.token("admin"))).json()["error"]
-        assert "from 1 to 3153600000 (36500 days), got " in told["message"]
-        assert told["details"] == {"maximum": 3_153_600_000}
+        assert "seconds from 1 to 3153600000 (36500 days), got " in told["message"]
+        assert told["details"] == {"minimum": 1, "maximum": 3_153_600_000}
         longest = await at.ask("POST", "/auth/tokens", {"expires_in": 3_153_600_000}, at.token("admin"))
         assert longest.status == 201
 
