@@ -24,7 +24,7 @@ log = logging.getLogger("psi.faces")
 access = logging.getLogger("psi.access")
 
 _CORS_METHODS: Final = "GET, HEAD, POST, PUT, PATCH, DELETE"
-_CORS_HEADERS: Final = "Accept, Authorization, Content-Type, Psi-Session"
+_CORS_HEADERS: Final = "Accept, Authorization, Content-Type, Last-Event-ID, Psi-Session"
 _CORS_EXPOSED: Final = "Location, Retry-After, WWW-Authenticate"
 _CORS_REMEMBERED: Final = "600"  # seconds
 
