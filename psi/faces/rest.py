@@ -6,7 +6,7 @@ Reads a request, hands a command to the service and tells what came of it. Decid
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from starlette.requests import ClientDisconnect, Request
@@ -45,6 +45,7 @@ MOST: Final = 1_000  # sessions or messages that one answer has
 _CREATE_KEYS: Final = ("name", "config")
 _SWITCH: Final = {"1": True, "true": True, "0": False, "false": False}
 _ENOUGH: Final = LARGEST * 3 // 4  # what a page of messages may weigh, so that it can be written
+_FAR: Final = 10**15  # further than any history goes
 _AROUND_TEXT: Final = 640  # what a message weighs besides its text
 
 
@@ -131,25 +132,32 @@ class RestFace:
     async def _show(self, request: Request) -> Response:
         """The session with its messages: all of them, or as many as were asked for or can be written at once."""
         form = wanted(request.headers.get("accept"))
-        asked = asked_of(request, "messages_after", "limit")
-        after = number_of(asked, "messages_after", 0, 10**15)
+        asked = asked_of(request, "messages_after", "messages_before", "limit", "newest")
+        after = number_of(asked, "messages_after", 0, _FAR)
+        before = number_of(asked, "messages_before", 0, _FAR)
         limit = number_of(asked, "limit", 1, MOST)
+        newest = _flag(asked, "newest")
         caller = _caller(request)
         name = request.path_params["session_id"]
-        await self._service.act(ShowSession(session=name), caller)
+        found: Session = await self._service.act(ShowSession(session=name), caller)
         context = self._service.context(caller)
         first = 0 if after is None else after + 1
-        # One more than asked for, which tells whether there are more.
-        messages = await context.messages(name, first, None if limit is None else limit + 1, pictures=False)
+        end = found.message_count if before is None else min(before, found.message_count)
+        wanted_from = first if limit is None or not newest else max(first, end - limit)
+        wanted_to = end if limit is None or newest else min(end, first + limit)
+        messages = await context.messages(name, wanted_from, max(wanted_to - wanted_from, 0), pictures=False)
+        placed = list(enumerate(messages, wanted_from))
+        told = _some(reversed(placed))[::-1] if newest else _some(placed)
+        left = told[0]["index"] if told else first
+        right = told[-1]["index"] if told else end - 1
         # Looked at again: while the messages were read it may have gone on, or gone.
         session: Session = await self._service.act(ShowSession(session=name), caller)
-        told = _some(messages, first, limit)
-        is_last = len(told) == len(messages)
         return answer(
             {
                 **_session(session, context),
                 "messages": told,
-                "messages_next": None if is_last else first + len(told) - 1,
+                "messages_next": right if not newest and right < end - 1 else None,
+                "messages_previous": left if newest and left > first else None,
             },
             form,
         )
@@ -274,12 +282,11 @@ def _session(session: Session, context: Context) -> dict[str, Any]:
     return {**_summary(session, context), "active_run_id": session.run}
 
 
-def _some(messages: Sequence[Message], first: int, limit: int | None) -> list[dict[str, Any]]:
-    """Messages, the first of which has this place, until there are enough or they are too much for one answer; at
-    least one."""
+def _some(messages: Iterable[tuple[int, Message]]) -> list[dict[str, Any]]:
+    """Messages with their places, until they are too much for one answer; at least one."""
     told: list[dict[str, Any]] = []
     left = _ENOUGH
-    for index, each in enumerate(messages[:limit], first):
+    for index, each in messages:
         one = _message(index, each)
         left -= _AROUND_TEXT + len(one["content"])
         if told and left < 0:

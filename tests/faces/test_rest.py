@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from psi.core.message import USER, Message, says
+from psi.core.commands import CreateSession
 from psi.faces.inputs import LARGEST_IMAGE
 from psi.settings import Settings
-from psi.store import AddMessages, Credentials, MemoryStore
+from psi.store import Credentials
 from tests.faces.serving import Answer, Served, serving
 from tests.faces.test_uploads import idle, uploading
 
@@ -72,7 +72,7 @@ async def test_a_session_is_created_and_told_where_it_is(served: Served) -> None
     }
     assert answer.headers["location"] == f"/sessions/{session['id']}"
     shown = await served.get(answer.headers["location"])
-    assert shown.json() == {**session, "messages": [], "messages_next": None}
+    assert shown.json() == {**session, "messages": [], "messages_next": None, "messages_previous": None}
 
 
 @pytest.mark.parametrize("body", [b"", {}, {"name": None, "config": None}])
@@ -226,7 +226,11 @@ async def test_nobody_waits_for_a_recall_yet(served: Served) -> None:
         ("/sessions?limt=1", "unknown parameter `limt`; did you mean `limit`?"),
         ("/sessions?pending_recall=yes", '`pending_recall` must be one of 1, 0, true, false, got "yes"'),
         ("/sessions/SESSION?messages_after=-1", "`messages_after` must be a whole number"),
-        ("/sessions/SESSION?after=1", "unknown parameter `after`; accepted: `messages_after`, `limit`"),
+        (
+            "/sessions/SESSION?after=1",
+            "unknown parameter `after`; accepted: `messages_after`, `messages_before`, `limit`, `newest`",
+        ),
+        ("/sessions/SESSION?newest=5", "`newest` must be one of 1, 0, true, false"),
     ],
 )
 async def test_a_parameter_that_is_wrong_is_named(served: Served, path: str, says: str) -> None:
@@ -421,14 +425,64 @@ async def test_a_long_history_can_be_read_in_parts(served: Served) -> None:
     assert (await served.get(f"/sessions/{session}?messages_after=999999")).json()["messages"] == []
 
 
-async def test_a_history_that_is_too_much_for_one_answer_comes_in_several() -> None:
-    store = MemoryStore()
-    async with serving(store=store) as served:
-        session = await opened(served)
+async def test_a_history_can_be_read_from_its_end(served: Served) -> None:
+    session = await opened(served)
+    empty = (await served.get(f"/sessions/{session}?newest=1&limit=5")).json()
+    assert (empty["messages"], empty["messages_next"], empty["messages_previous"]) == ([], None, None)
+    for n in range(3):
+        await told(served, session, f"/say {n}")
+    whole = (await served.get(f"/sessions/{session}")).json()["messages"]
+    parts: list[Any] = []
+    before = ""
+    while True:
+        page = (await served.get(f"/sessions/{session}?newest=1&limit=4{before}")).json()
+        parts = page["messages"] + parts
+        if page["messages_previous"] is None:
+            break
+        assert page["messages_previous"] == parts[0]["index"]
+        before = f"&messages_before={page['messages_previous']}"
+    assert parts == whole
+
+
+@pytest.mark.parametrize(
+    ("asked", "places", "following", "previous"),
+    [
+        ("messages_after=0&messages_before=5", [1, 2, 3, 4], None, None),
+        ("messages_after=0&messages_before=5&limit=2", [1, 2], 2, None),
+        ("messages_after=0&messages_before=5&limit=2&newest=1", [3, 4], None, 3),
+        ("messages_after=0&messages_before=5&limit=4&newest=1", [1, 2, 3, 4], None, None),
+        ("messages_after=4&messages_before=2", [], None, None),
+        ("messages_after=9&newest=1&limit=1", [], None, None),
+        ("messages_before=0", [], None, None),
+        ("messages_before=99&newest=1&limit=2", [4, 5], None, 4),
+    ],
+)
+async def test_a_window_of_a_history_is_told_from_either_end(
+    served: Served, asked: str, places: list[int], following: int | None, previous: int | None
+) -> None:
+    session = await opened(served)
+    for n in range(3):
+        await told(served, session, f"/say {n}")
+    page = (await served.get(f"/sessions/{session}?{asked}")).json()
+    assert [message["index"] for message in page["messages"]] == places
+    assert (page["messages_next"], page["messages_previous"]) == (following, previous)
+
+
+async def test_of_a_history_that_is_too_much_for_one_answer_the_newest_can_be_told_first() -> None:
+    async with serving() as served:
         texts = [letter * (5 << 20) for letter in "abcd"]
-        await store.commit(
-            AddMessages(session, tuple(Message(role="user", content=says(text), source=USER) for text in texts))
-        )
+        config = {"preloaded-messages": [{"role": "user", "content": text} for text in texts]}
+        session = (await served.psi.service.act(CreateSession(config=config))).id
+        page = (await served.get(f"/sessions/{session}?newest=1")).json()
+        assert [message["content"] for message in page["messages"]] == texts[2:]
+        assert page["messages_previous"] == 2
+
+
+async def test_a_history_that_is_too_much_for_one_answer_comes_in_several() -> None:
+    async with serving() as served:
+        texts = [letter * (5 << 20) for letter in "abcd"]
+        config = {"preloaded-messages": [{"role": "user", "content": text} for text in texts]}
+        session = (await served.psi.service.act(CreateSession(config=config))).id
         first = (await served.get(f"/sessions/{session}")).json()
         assert [message["content"][:1] for message in first["messages"]] == ["a", "b"]
         assert first["messages_next"] == 1

@@ -97,6 +97,10 @@ SCHEMAS: Final[dict[str, Any]] = {
                 "type": ["integer", "null"],
                 "description": "where there is more: what `messages_after` has to be to go on",
             },
+            "messages_previous": {
+                "type": ["integer", "null"],
+                "description": "with `newest`, where there is more: what `messages_before` has to be to go on",
+            },
         }
     ),
     "Message": told(

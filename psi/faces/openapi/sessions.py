@@ -84,7 +84,13 @@ def _create_session() -> dict[str, Any]:
 
 
 def _session() -> dict[str, Any]:
-    example = {**_EXAMPLE_SESSION, "active_run_id": None, "messages": [], "messages_next": None}
+    example = {
+        **_EXAMPLE_SESSION,
+        "active_run_id": None,
+        "messages": [],
+        "messages_next": None,
+        "messages_previous": None,
+    }
     return operation(
         "session",
         "A session with its messages",
@@ -98,7 +104,13 @@ def _session() -> dict[str, Any]:
                 "the index of a message: only those behind it",
                 {"type": "integer", "minimum": 0, "maximum": 10**15},
             ),
+            parameter(
+                "messages_before",
+                "the index of a message: only those before it",
+                {"type": "integer", "minimum": 0, "maximum": 10**15},
+            ),
             parameter("limit", "how many messages at most", {"type": "integer", "minimum": 1, "maximum": MOST}),
+            parameter("newest", "1: the newest of them, where there are more; otherwise the oldest", _SWITCH),
         ],
     )
 
