@@ -24,7 +24,7 @@ from psi.faces.graphql.select import DEPARTURES, Chosen, Selection, careful, com
 from psi.faces.graphql.types import Ask, Entities, Entity, refused
 from psi.faces.wire import LARGEST, TooLarge
 
-__all__ = ["Compiled", "GraphExecutor", "SureExecutor"]
+__all__ = ["Compiled", "GraphExecutor", "Layouts", "SureExecutor"]
 
 _ITEMS: Final = Keyword("psi.graphql/items")
 _MOST_FIELDS: Final = 25_000  # of objects that are no entities; the usual introspection has 4 200 of them
@@ -52,6 +52,44 @@ class Compiled:
     def is_known(self, seed: Mapping[str, Any]) -> bool:
         """Whether an entity that is known this well need not be asked for anything."""
         return self._attributes is not None and self._attributes <= seed.keys()
+
+
+class Layouts:
+    """What was laid out of values that last: a list in which little has changed is mostly there already. Bounded as a
+    whole, and begun anew when it is full."""
+
+    def __init__(self, most: int = 8_192) -> None:
+        self._most = most
+        self._count = 0
+        # Each with its seed, so that an address that stands for one cannot come to stand for another.
+        self._laid: dict[Compiled, dict[int, tuple[Mapping[str, Any], dict[str, Any]]]] = {}
+
+    def __len__(self) -> int:
+        return self._count
+
+    def many(self, compiled: Compiled, seeds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """The objects of these; nobody may change them."""
+        laid = self._laid.get(compiled, {})
+        found = [laid.get(id(seed)) for seed in seeds]
+        if None not in found:
+            return [each[1] for each in found if each is not None]
+        missing = {id(seed): seed for seed, known in zip(seeds, found, strict=True) if known is None}
+        made = dict(zip(missing, compiled.many(list(missing.values())), strict=True))
+        self._keep(compiled, missing, made)
+        return [made[id(seed)] if known is None else known[1] for seed, known in zip(seeds, found, strict=True)]
+
+    def _keep(
+        self, compiled: Compiled, seeds: Mapping[int, Mapping[str, Any]], made: dict[int, dict[str, Any]]
+    ) -> None:
+        if self._count + len(made) > self._most:
+            self._laid.clear()
+            self._count = 0
+        if len(made) <= self._most:
+            self._laid.setdefault(compiled, {}).update((name, (seeds[name], made[name])) for name in made)
+            self._count += len(made)
+
+
+_LAYOUTS: Final = Layouts()
 
 
 class SureExecutor(Executor[Any]):
@@ -217,6 +255,8 @@ class GraphExecutor(SureExecutor):
                 answers = (await _asked(entities.ask, compiled.query_many, {_ITEMS: answers}))[_ITEMS]
             compiled.check_size(answers)
             try:
+                if entities.lasting and answers is entities.seeds:
+                    return _LAYOUTS.many(compiled, answers)
                 return compiled.many(answers)
             except DEPARTURES:
                 return [self._carefully(compiled, answer, path.add_key(place)) for place, answer in enumerate(answers)]

@@ -156,7 +156,7 @@ def _schedules(info: Info, session_id: ID | None, statuses: list[ScheduleStatus]
     if (wanted := _given(statuses)) is not None:
         words = {each.value for each in wanted}
         found = [each for each in found if each.status.value in words]
-    return Entities("Schedule", [told(each) for each in found], ask)
+    return Entities("Schedule", [told(each) for each in found], ask, lasting=True)
 
 
 async def _run(info: Info, id: ID) -> Entity | None:  # noqa: A002

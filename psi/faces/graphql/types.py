@@ -119,14 +119,23 @@ class Entity:
 
 
 class Entities(Sequence[Entity]):
-    """A list of entities that is not taken apart before somebody wants to."""
+    """A list of entities that is not taken apart before somebody wants to. ``lasting``: what is known of them are
+    values, each the same object in every list as long as nothing changes."""
 
-    __slots__ = ("ask", "seeds", "type")
+    __slots__ = ("ask", "lasting", "seeds", "type")
 
-    def __init__(self, type: str, seeds: Sequence[Mapping[str, Any]], ask: Ask) -> None:  # noqa: A002
+    def __init__(
+        self,
+        type: str,  # noqa: A002
+        seeds: Sequence[Mapping[str, Any]],
+        ask: Ask,
+        *,
+        lasting: bool = False,
+    ) -> None:
         self.type = type
         self.seeds = seeds
         self.ask = ask
+        self.lasting = lasting
 
     def __len__(self) -> int:
         return len(self.seeds)

@@ -13,6 +13,7 @@ import pytest
 from graphql import get_introspection_query
 
 from psi.core.turn import Turn
+from psi.faces.graphql.execute import Compiled, Layouts
 from psi.faces.graphql.pace import Pace
 from psi.graph import Env, Operation, resolver
 from psi.settings import Settings
@@ -469,3 +470,51 @@ async def test_what_json_cannot_carry_is_refused_with_a_sentence(literal: str, p
 async def test_every_error_has_a_code(text: str, code: str) -> None:
     async with asking() as ask:
         assert [each["extensions"]["code"] for each in (await ask(text))["errors"]] == [code]
+
+
+async def test_a_list_in_which_something_has_changed_is_told_as_it_is_now() -> None:
+    async with asking() as ask:
+        session = await ask.session()
+        names = [await ask.schedule(session, f"{place}") for place in range(5)]
+        text = "{ schedules { scheduleId message status label } }"
+        for changed in names:
+            first = await ask(text)
+            assert first == await ask.stock(text)
+            await ask.psi.tool({"action": "scheduler", "op": "cancel", "schedule-id": changed}, session)
+        last = await ask(text)
+        assert last == await ask.stock(text)
+        assert {each["status"] for each in last["data"]["schedules"]} == {"CANCELLED"}
+
+
+async def test_the_same_list_under_other_names_is_laid_out_on_its_own() -> None:
+    async with asking() as ask:
+        await ask.schedule(await ask.session(), "x")
+        for text in ("{ schedules { a: message } }", "{ schedules { b: message } }", "{ a: schedules { a: message } }"):
+            for _ in range(2):
+                assert await ask(text) == await ask.stock(text)
+
+
+def test_what_was_laid_out_is_kept_within_bounds_and_laid_out_once() -> None:
+    laid_out: list[int] = []
+
+    class Counting(Compiled):
+        def __init__(self) -> None:
+            self.many = self._many
+
+        def _many(self, seeds: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+            laid_out.append(len(seeds))
+            return [{"told": seed["n"]} for seed in seeds]
+
+    layouts, one, other = Layouts(most=10), Counting(), Counting()
+    seeds = [{"n": n} for n in range(8)]
+    expected = [{"told": n} for n in range(8)]
+    assert layouts.many(one, seeds) == layouts.many(one, seeds) == expected
+    assert layouts.many(one, [seeds[3], {"n": 9}, seeds[3]]) == [{"told": 3}, {"told": 9}, {"told": 3}]
+    assert laid_out == [8, 1]
+    assert layouts.many(other, seeds) == expected
+    assert len(layouts) == 8
+    assert layouts.many(one, seeds) == expected
+    assert laid_out == [8, 1, 8, 8]
+    many = [{"n": n} for n in range(11)]
+    assert layouts.many(one, many) == [{"told": n} for n in range(11)]
+    assert len(layouts) <= 10
