@@ -70,36 +70,57 @@ class RunLog:
         self._kept.append(_Kept(self.last, told))
         self._bytes += told.size
         self.told_bytes += told.size
-        if len(self._kept) > self._most or self._bytes > self._most_bytes:
+        # At its end nothing is driven out: it is gone in a moment as a whole, and who is nearly there shall get there.
+        if (len(self._kept) > self._most or self._bytes > self._most_bytes) and not isinstance(event, Turn):
             self._make_room()
         return told
 
-    def after(self, seq: int, most: int | None = None) -> tuple[list[RunEvent], int]:
-        """What is kept of the events behind that number, the first ``most`` of it, and how many behind it are not."""
+    def after(self, seq: int) -> tuple[list[RunEvent], int]:
+        """What is kept of the events behind that number, and how many behind it are not."""
         start = bisect_right(self._kept, seq, key=_last)
-        found = [each.told for each in self._kept[start : None if most is None else start + most]]
+        found = [each.told for each in self._kept[start:]]
         if found and self._kept[start].first <= seq:
             rest = _rest(self._kept[start], seq)
             found[0] = RunEvent(self._run, found[0].seq, rest, _size(rest))
+        return found, self._lost(seq, found)
+
+    def each_after(self, seq: int, most: int) -> tuple[list[RunEvent], int]:
+        """The same for those who follow: so many at the most, and pieces that were put together one by one again, as
+        they were told."""
+        start = bisect_right(self._kept, seq, key=_last)
+        found: list[RunEvent] = []
+        for kept in self._kept[start : start + most]:
+            if kept.ends is None:
+                found.append(kept.told)
+            else:
+                found += _apart(kept, seq, most - len(found))
+            if len(found) >= most:
+                break
+        return found, self._lost(seq, found)
+
+    def _lost(self, seq: int, found: list[RunEvent]) -> int:
         kept_start = 1 if seq < 1 and found and found[0].seq == 1 else 0
-        return found, max(self._forgotten - max(seq, 0) - kept_start, 0)
+        return max(self._forgotten - max(seq, 0) - kept_start, 0)
 
     def _make_room(self) -> None:
         together = _together(self._kept)
-        size = sum(kept.told.size for kept in together)
+        # The newest comes on top of what there is room for: nobody has had a chance to read it yet, however large it
+        # is, nor what it would drive out.
+        newest = together[-1].told.size
+        size = sum(kept.told.size for kept in together) - newest
         # Still too much: the oldest go, and a part of them at once, so that this is not done for every event.
         if len(together) > self._most * 15 // 16 or size > self._most_bytes * 15 // 16:
             # But never how it began: who comes late has to know what this is an answer to.
             begun = 1 if isinstance(together[0].told.event, Opened) else 0
             gone = begun
-            while gone < len(together) and (
+            while gone < len(together) - 1 and (
                 len(together) - gone + begun > self._most * 7 // 8 or size > self._most_bytes * 7 // 8
             ):
                 size -= together[gone].told.size
                 self._forgotten = together[gone].told.seq
                 gone += 1
             del together[begun:gone]
-        self._kept, self._bytes = together, size
+        self._kept, self._bytes = together, size + newest
 
 
 def _together(kept: Iterable[_Kept]) -> list[_Kept]:
@@ -137,6 +158,20 @@ def _joined(row: list[_Kept]) -> _Kept:
     return _Kept(row[0].first, told, tuple(ends))
 
 
+def _apart(kept: _Kept, seq: int, most: int) -> list[RunEvent]:
+    """The pieces behind that number, the first so many of them."""
+    assert kept.ends is not None
+    text, kind = _text(kept), type(kept.told.event)
+    place = max(seq - kept.first + 1, 0)
+    begin = kept.ends[place - 1] if place else 0
+    found = []
+    for number, end in enumerate(kept.ends[place : place + most], kept.first + place):
+        event: Any = kind(text[begin:end])  # type: ignore[call-arg, arg-type]  # one of two, which have the same
+        found.append(RunEvent(kept.told.run, number, event, _size(event)))
+        begin = end
+    return found
+
+
 def _text(kept: _Kept) -> str:
     event = kept.told.event
     assert isinstance(event, TextDelta | ThinkingDelta)
@@ -152,13 +187,13 @@ def _rest(kept: _Kept, seq: int) -> AgentEvent:
 
 def _size(event: Any) -> int:
     if isinstance(event, TextDelta | ThinkingDelta):
-        return _OVERHEAD + len(event.delta)
+        return _OVERHEAD + _length(event.delta)
     if isinstance(event, Opened):
-        return _OVERHEAD + len(event.message.text)
+        return _OVERHEAD + _length(event.message.text)
     return _OVERHEAD + sum(_length(getattr(event, each.name)) for each in fields(event))
 
 
 def _length(value: Any) -> int:
     if isinstance(value, str):
-        return len(value)
+        return len(value) if value.isascii() else len(value.encode("utf-8", "replace"))
     return len(repr(value)) if isinstance(value, dict | list | tuple) else 8

@@ -111,9 +111,10 @@ class RestFace:
         limit = number_of(asked, "limit", 1, MOST) or PAGE
         recalled = _flag(asked, "pending_recall")
         caller = _caller(request)
-        # There are no recalls in this version, so that nobody waits for one.
-        found: Sequence[Session] = [] if recalled else await self._service.act(ListSessions(), caller)
+        found: Sequence[Session] = await self._service.act(ListSessions(), caller)
         found = _behind(found, asked.get("after"))
+        if recalled:
+            found = []  # there are no recalls in this version, so that nobody waits for one
         context = self._service.context(caller)
         page = found[:limit]
         return answer(

@@ -91,3 +91,39 @@ def test_how_a_run_began_is_never_forgotten() -> None:
     assert kept[0].event == opened
     assert missed == 51 - len(kept)
     assert log.after(1)[1] == missed
+
+
+def test_the_newest_is_kept_however_large_it_is_and_drives_nothing_out_by_itself() -> None:
+    log = log_of([ToolFinished("t", {}, str(place), True) for place in range(20)], most_bytes=100_000)
+    log.add(ToolFinished("t", {}, "x" * 1_000_000, True))
+    kept, missed = log.after(0)
+    assert (len(kept), missed) == (21, 0)
+    log.add(ToolFinished("t", {}, "next", True))
+    kept, missed = log.after(20)
+    assert [each.seq for each in kept][-1] == 22
+    assert missed <= 1
+
+
+def test_the_end_of_a_run_drives_nothing_out() -> None:
+    log = log_of([ToolFinished("t", {}, "x" * 1_000, True) for _ in range(80)], most_bytes=100_000)
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    log.add(Turn(id="run-1", session="ses-1", source=USER, started_at=now, answer="x" * 90_000))
+    kept, missed = log.after(0)
+    assert (len(kept), missed) == (81, 0)
+
+
+@given(EVENTS, st.integers(0, 60), st.integers(1, 9))
+def test_whoever_follows_gets_each_piece_as_it_was_told(events: list[AgentEvent], after: int, most: int) -> None:
+    log = log_of(events, kept=4, most_bytes=10**9)
+    told: list[AgentEvent] = []
+    seq = after = min(after, len(events))
+    while True:
+        found, missed = log.each_after(seq, most)
+        if missed or not found:
+            break
+        assert [each.seq for each in found] == list(range(seq + 1, seq + 1 + len(found)))
+        assert len(found) <= most
+        told += plain(found)
+        seq = found[-1].seq
+    if not missed:
+        assert told == events[after:]

@@ -15,6 +15,7 @@ waits for it is not read any more, and let go.
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, closing
@@ -42,6 +43,7 @@ _AT_ONCE_BYTES: Final = 64 * 1024
 # Enough for the whole log of a run, so that many who come back at once get the same texts.
 _TEXTS: Final = 32_768
 _TEXTS_SIZE: Final = 32 << 20  # bytes
+_AROUND_TEXT: Final = 300  # bytes of a frame that is kept, besides its text
 
 
 class TooSlow(Exception):
@@ -76,30 +78,57 @@ def _plain(type: str, **more: Any) -> Frame:  # noqa: A002
 
 
 class Texts:
-    """Frames that were written already: one text for everybody who gets it."""
+    """Frames that were written already: one text for everybody who gets it, as long as somebody may."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, int, int], Frame] = {}
+        # Of each run, by number and size: the rest of a piece has another size than the whole.
+        self._kept: dict[str, dict[tuple[int, int], Frame]] = {}
+        self._count = 0
         self._size = 0
 
-    def of(self, told: RunEvent) -> Frame:
-        key = (told.run, told.seq, told.size)  # the rest of a piece has another size than the whole
-        found = self._kept.get(key)
+    def __len__(self) -> int:
+        return self._count
+
+    def of(self, told: RunEvent, log: RunLog | None = None) -> Frame:
+        """``log``: where it comes from; when that is gone, so are its texts."""
+        of_run = self._kept.get(told.run)
+        if of_run is None:
+            of_run = self._kept[told.run] = {}
+            if log is not None:
+                weakref.finalize(log, self._forget, told.run)
+        found = of_run.get((told.seq, told.size))
         if found is None:
             shown = {**frame(told.event), "run_id": told.run, "seq": told.seq}
             found = Frame(_written(shown), shown["type"], Seen(told.run, told.seq))
-            self._size += len(found.data)
-            while self._kept and (len(self._kept) >= _TEXTS or self._size > _TEXTS_SIZE):
-                self._size -= len(self._kept.pop(next(iter(self._kept))).data)
-            self._kept[key] = found
+            of_run[told.seq, told.size] = found
+            self._count += 1
+            self._size += len(found.data) + _AROUND_TEXT
+            while self._count > _TEXTS or (self._size > _TEXTS_SIZE and self._count > 1):
+                self._drop_oldest()
         return found
+
+    def _drop_oldest(self) -> None:
+        run, of_run = next(iter(self._kept.items()))
+        if of_run:
+            gone = of_run.pop(next(iter(of_run)))
+            self._count -= 1
+            self._size -= len(gone.data) + _AROUND_TEXT
+        else:
+            del self._kept[run]
+
+    def _forget(self, run: str) -> None:
+        for gone in self._kept.pop(run, {}).values():
+            self._count -= 1
+            self._size -= len(gone.data) + _AROUND_TEXT
 
 
 def _written(shown: Mapping[str, Any]) -> bytes:
     try:
-        return orjson.dumps(shown)
+        written = orjson.dumps(shown)
     except TypeError:  # what an agent tells may be no JSON: numbers beyond 64 bits, half characters
-        return orjson.dumps({key: _safe(value) for key, value in shown.items()})
+        written = orjson.dumps({key: _safe(value) for key, value in shown.items()})
+    # A copy: what orjson gives keeps the room that it was written in, kilobytes for a frame of a hundred bytes.
+    return bytes(memoryview(written))
 
 
 def _safe(value: Any) -> Any:
@@ -151,9 +180,9 @@ class _Replay:
         self._bytes -= sum(each.size for each in found)
         return found
 
-    @property
-    def is_long(self) -> bool:
-        return len(self) > QUEUE or self._bytes > QUEUE_BYTES
+    def left(self) -> tuple[int, int]:
+        """How many are still to be told, and of which size."""
+        return len(self), self._bytes
 
 
 class _Place:
@@ -169,7 +198,7 @@ class _Place:
 
     def next(self) -> Sequence[RunEvent]:
         """The next piece; nothing where there is none. Raises TooSlow where the log has let go of what comes next."""
-        found, missed = self.log.after(self.seq, _AT_ONCE)
+        found, missed = self.log.each_after(self.seq, _AT_ONCE)
         if missed:
             raise TooSlow
         found = _piece(found)
@@ -181,10 +210,6 @@ class _Place:
     @property
     def is_at_the_end(self) -> bool:
         return self.seq == self.log.last
-
-    @property
-    def is_far_behind(self) -> bool:
-        return self.log.last - self.seq > QUEUE or self.log.told_bytes - self.bytes > QUEUE_BYTES
 
 
 def _piece(events: list[RunEvent]) -> list[RunEvent]:
@@ -272,13 +297,13 @@ class SessionStream:
     async def _made(self) -> AsyncGenerator[list[Frame], None]:
         yield self._opening
         while events := self._replay.next():
-            yield [self._texts.of(each) for each in events]
+            yield self._frames_of(events, self._place)
             await self._turn()
         if self._place is not None:
             yield [_plain("replay_end")]
         while True:
             if self._place is not None and (events := self._place.next()):
-                yield [self._texts.of(each) for each in events]
+                yield self._frames_of(events, self._place)
                 if not self._place.is_at_the_end:
                     await self._turn()
             elif self._notes:
@@ -288,6 +313,10 @@ class SessionStream:
                 return
             elif await self._is_silent():
                 yield [_plain("heartbeat")] if self._place is not None else []
+
+    def _frames_of(self, events: Sequence[RunEvent], place: _Place | None) -> list[Frame]:
+        of, log = self._texts.of, place.log if place is not None else None
+        return [of(each, log) for each in events]
 
     async def _noted(self, note: _Began | _Ended | _Said | _Closed) -> list[Frame]:
         match note:
@@ -309,8 +338,6 @@ class SessionStream:
     def _hear(self, event: Event) -> None:
         """Called from within whatever happens; what a run told is in its log by then."""
         match event.type:
-            case "run-event":
-                self._watch()
             case "run-started":
                 run = self._service.run(event.data.id)
                 assert run is not None
@@ -322,6 +349,9 @@ class SessionStream:
                 self._notes.append(_Said(Frame(_written(frame(status)), "mcp_status_update")))
             case "session-closed":
                 self._notes.append(_Closed())
+                self._watch(is_over=True)
+                return
+        self._watch()
 
     def _active(self) -> Run | None:
         session = self._service.session(self._session)
@@ -337,7 +367,7 @@ class SessionStream:
         told, missed = run.log.after(seen.seq if seen is not None and has_some else 0)
         start = []
         if not has_some and told and told[0].seq == 1:
-            start.append(self._texts.of(told.pop(0)))
+            start.append(self._texts.of(told.pop(0), run.log))
         count: dict[str, Any] = {"count": len(told), **({"missed": missed} if missed else {})}
         return [*start, _plain("replay_start", **count)], _Replay(told)
 
@@ -365,14 +395,23 @@ class SessionStream:
         self._has_rung = True
         self._listener.poke()
 
-    def _watch(self) -> None:
-        """Where much waits for a client that has not come for it yet, look again in a while."""
-        if self._is_out and self._alarm is None and self._is_far_behind:
+    def _watch(self, *, is_over: bool = False) -> None:
+        """Where much waits for a client that has not come for it, or all that ever will, look again in a while."""
+        if self._is_out and self._alarm is None and (is_over or self._is_far_behind()):
             self._alarm = self._clock.wake(self._clock.now().tick + PATIENCE * SECOND, self._give_up)
 
-    @property
     def _is_far_behind(self) -> bool:
-        return self._replay.is_long or (self._place is not None and self._place.is_far_behind)
+        """Too much waits: of the replay, of the run it is in, and of those that have begun since."""
+        frames, size = self._replay.left()
+        if self._place is not None:
+            frames += self._place.log.last - self._place.seq
+            size += self._place.log.told_bytes - self._place.bytes
+        for note in self._notes:
+            frames += 1
+            if isinstance(note, _Began):
+                frames += note.log.last
+                size += note.log.told_bytes
+        return frames > QUEUE or size > QUEUE_BYTES
 
     def _taken(self) -> None:
         self._is_out = False

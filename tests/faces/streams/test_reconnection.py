@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,7 +15,7 @@ from psi.agents import AgentEvent, McpStatus, TextDelta, ThinkingDelta, TurnCont
 from psi.core.commands import Caller, StopRun
 from psi.engine.clock import settle
 from psi.engine.runlog import RunLog
-from psi.faces.streams.stream import Seen, SessionStream, Texts
+from psi.faces.streams.stream import PATIENCE, Seen, SessionStream, Texts, TooSlow
 from tests.faces.streams.following import LAST, Client, Stepping, reference
 from tests.runtime.world import world
 
@@ -239,6 +240,57 @@ async def test_whoever_comes_back_to_a_long_run_lets_others_go_on_in_between() -
                 assert handed - before <= 8 * 256
         for each in streams:
             each.close()
+
+
+async def test_whoever_takes_nothing_is_let_go_of_also_when_the_run_it_is_in_has_ended() -> None:
+    async with world() as here:
+        session = await here.session()
+        stream = SessionStream(here.psi.service, Caller(), session, Texts())
+        given_up: list[bool] = []
+        stream.when_too_slow(lambda: given_up.append(True))
+        batches = stream.batches()
+        await anext(batches)  # and it never comes for the next one
+        for _ in range(4):
+            assert given_up == []
+            await here.submit(session, f"/say {'w ' * 300}", wait=True)
+        await here.clock.advance(PATIENCE)
+        assert given_up == [True]
+        with pytest.raises(TooSlow):
+            await anext(batches)
+
+
+async def test_whoever_takes_nothing_is_let_go_of_with_the_session() -> None:
+    async with world() as here:
+        session = await here.session()
+        stream = SessionStream(here.psi.service, Caller(), session, Texts())
+        given_up: list[bool] = []
+        stream.when_too_slow(lambda: given_up.append(True))
+        batches = stream.batches()
+        await anext(batches)
+        await here.ok({"action": "session", "op": "close"}, session)
+        await here.clock.advance(PATIENCE - 0.1)
+        assert given_up == []
+        await here.clock.advance(0.1)
+        assert given_up == [True]
+        await batches.aclose()
+
+
+async def test_texts_of_a_run_go_with_its_log() -> None:
+    texts = Texts()
+    async with world(Stepping()) as here:
+        session = await here.session()
+        client = Client(here.psi.service, session, texts)
+        client.connect(resumes=False)
+        await here.submit(session, "20 1")
+        await here.clock.advance(1)
+        await settle(200)
+        await client.read_all()
+        assert len(texts) > 20
+        await here.clock.advance(1)
+        await client.read_all()
+        await client.cut()
+        gc.collect()
+        assert len(texts) == 0
 
 
 PIECES = st.lists(
