@@ -19,7 +19,9 @@ __all__ = [
     "picture_part",
     "says",
     "text_part",
+    "weight",
     "whole",
+    "within",
     "without_pictures",
 ]
 
@@ -86,6 +88,24 @@ def whole(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return text
+
+
+# As JSON writes them: what rules a printer takes six characters, a quote or a backslash two.
+_ESCAPED: Final = {**dict.fromkeys(map(chr, range(32)), 5), '"': 1, "\\": 1}
+
+
+def weight(text: str) -> int:
+    """How many bytes a text takes in JSON."""
+    extra = sum(more * text.count(each) for each, more in _ESCAPED.items()) if len(text) > 1_000 else 0
+    return extra + (len(text) if text.isascii() else len(text.encode("utf-8", "replace")))
+
+
+def within(text: str, most: int) -> str:
+    """The text, if it takes at most so many bytes in JSON; otherwise its beginning, and at its end that it was cut."""
+    if 6 * len(text) <= most or weight(text) <= most:
+        return text
+    kept = most // 6
+    return f"{text[:kept]}… [cut here, after {kept} of {len(text)} characters]"
 
 
 def picture_part(media_type: str, data: str) -> Map:

@@ -12,14 +12,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from psi.core.clock import Moment, instant_text
 from psi.core.errors import Conflict
-from psi.core.message import Message, says, whole
+from psi.core.message import Message, says, whole, within
 from psi.edn import Keyword
 
 __all__ = [
+    "LONGEST_TOLD",
     "Answered",
     "Event",
     "Failed",
@@ -33,6 +34,11 @@ __all__ = [
     "note_of",
     "step",
 ]
+
+
+# Bytes of an answer that is told with something else around it. Whoever sent the message has to hear that it was taken,
+# however much was said to it.
+LONGEST_TOLD: Final = 12 << 20
 
 
 class State(Enum):
@@ -71,7 +77,7 @@ class Turn:
             "source": self.source,
             "started-at": instant_text(self.started_at),
             "finished-at": instant_text(self.finished_at) if self.finished_at else None,
-            "answer": self.answer,
+            "answer": None if self.answer is None else within(self.answer, LONGEST_TOLD),
         }
 
 

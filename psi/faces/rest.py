@@ -26,14 +26,14 @@ from psi.core.commands import (
 from psi.core.config import is_text, shown
 from psi.core.errors import Invalid, NotFound
 from psi.core.identity import Identity
-from psi.core.message import Message
+from psi.core.message import Message, weight, within
 from psi.core.session import Session
-from psi.core.turn import Turn, note_of
+from psi.core.turn import LONGEST_TOLD, Turn, note_of
 from psi.engine import Run
 from psi.faces.asked import asked_of, check_name, number_of
 from psi.faces.inputs import read_input
 from psi.faces.uploads import Uploads, UploadsFace
-from psi.faces.wire import LARGEST, Form, HttpRefused, answer, caller_of, came_as, off_loop, read, wanted
+from psi.faces.wire import Form, HttpRefused, answer, caller_of, came_as, off_loop, read, wanted
 from psi.service import Service
 from resolvers import Context
 
@@ -44,7 +44,6 @@ MOST: Final = 1_000  # sessions or messages that one answer has
 
 _CREATE_KEYS: Final = ("name", "config")
 _SWITCH: Final = {"1": True, "true": True, "0": False, "false": False}
-_ENOUGH: Final = LARGEST * 3 // 4  # what a page of messages may weigh, so that it can be written
 _FAR: Final = 10**15  # further than any history goes
 _AROUND_TEXT: Final = 640  # what a message weighs besides its text
 
@@ -286,10 +285,10 @@ def _session(session: Session, context: Context) -> dict[str, Any]:
 def _some(messages: Iterable[tuple[int, Message]]) -> list[dict[str, Any]]:
     """Messages with their places, until they are too much for one answer; at least one."""
     told: list[dict[str, Any]] = []
-    left = _ENOUGH
+    left = LONGEST_TOLD
     for index, each in messages:
         one = _message(index, each)
-        left -= _AROUND_TEXT + len(one["content"])
+        left -= _AROUND_TEXT + weight(one["content"])
         if told and left < 0:
             break
         told.append(one)
@@ -301,7 +300,7 @@ def _message(index: int, message: Message) -> dict[str, Any]:
     return {
         "index": index,
         "role": message.role,
-        "content": message.text,
+        "content": within(message.text, LONGEST_TOLD),
         # What they are and how large; the pictures themselves stand in the graph's message-history.
         "images": [_image(part) for part in message.content if part.get("type") == "image"],
         "created_at": instant_text(message.timestamp) if message.timestamp is not None else None,
@@ -329,7 +328,7 @@ def _run(turn: Turn) -> dict[str, Any]:
         "source": turn.source,
         "started_at": instant_text(turn.started_at),
         "finished_at": instant_text(turn.finished_at) if turn.finished_at is not None else None,
-        "answer": turn.answer,
+        "answer": None if turn.answer is None else within(turn.answer, LONGEST_TOLD),
         "error": error,
         "message_index": turn.message_index,
         "context_tokens": turn.context_tokens,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from psi.agents import AgentEvent, FinalAnswer, TurnContext
 from psi.core.commands import CreateSession
 from psi.faces.inputs import LARGEST_IMAGE
 from psi.settings import Settings
@@ -476,6 +477,26 @@ async def test_of_a_history_that_is_too_much_for_one_answer_the_newest_can_be_to
         page = (await served.get(f"/sessions/{session}?newest=1")).json()
         assert [message["content"] for message in page["messages"]] == texts[2:]
         assert page["messages_previous"] == 2
+
+
+async def test_an_answer_that_is_too_much_is_cut_where_it_is_told_and_kept_as_it_is() -> None:
+    class Talkative:
+        async def run(self, turn: TurnContext) -> AsyncIterator[AgentEvent]:
+            yield FinalAnswer("漢" * (6 << 20))
+
+    async with serving(agent=Talkative()) as served:
+        session = await opened(served)
+        ended = await served.post(f"/sessions/{session}/messages?wait=1", {"content": "go"})
+        assert (ended.status, ended.json()["state"]) == (200, "ok")
+        shown = "漢" * (2 << 20) + f"… [cut here, after {2 << 20} of {6 << 20} characters]"
+        assert ended.json()["answer"] == shown
+        told = await served.get(f"/sessions/{session}")
+        assert (told.status, told.json()["messages"][-1]["content"]) == (200, shown)
+        request = {"action": "session", "op": "submit", "message": "again", "wait": True}
+        envelope = await served.tool(request, session)
+        assert envelope["psi-tool/session"]["run"]["answer"] == shown
+        kept = await served.psi.service.context().messages(session)
+        assert len(kept[-1].text) == 6 << 20
 
 
 async def test_a_history_that_is_too_much_for_one_answer_comes_in_several() -> None:
