@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,11 +10,17 @@ from typing import Any, Final
 from psi.core.config import key_name, shown
 from psi.core.errors import Invalid
 from psi.edn import Keyword, ReadError, loads
+from psi.edn.strict import Twice, read_json
 from tool.declarations import ACTIONS, Action, Op
 
 __all__ = ["Request", "RequestInvalid", "read", "read_map"]
 
 _ACTIONS: Final = {action.name: action for action in ACTIONS}
+_EVERY_KEY: Final = {
+    "action",
+    "op",
+    *(key.name for action in ACTIONS for keys in (action.keys, *(op.keys for op in action.ops)) for key in keys),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +71,13 @@ def read(request: Any) -> Request:
     return Request(action.name, op.name if op else None, values)
 
 
+def _check_names(named: Iterable[str], allowed: set[str], place: str) -> None:
+    """Before anything is said to be missing: it may be there under a name that is nearly right."""
+    for name in named:
+        if name not in allowed:
+            raise RequestInvalid(_unknown(name, place, allowed), key=name, accepted=sorted(allowed))
+
+
 def _unknown(name: str, place: str, allowed: set[str]) -> str:
     if place == "mutate" and name == "entity":
         return "psi-tool mutate does not accept `entity`; give `params`"
@@ -76,16 +88,25 @@ def _unknown(name: str, place: str, allowed: set[str]) -> str:
 
 def _data(request: Any) -> Mapping[Any, Any]:
     if isinstance(request, str | bytes) and not isinstance(request, Keyword):
-        request = _parsed(request if isinstance(request, str) else request.decode("utf-8", "replace"))
+        request = _parsed(request if isinstance(request, str) else _decoded(request))
     if not isinstance(request, Mapping):
         raise RequestInvalid(f"a psi-tool request is a map with `action`, got {shown(request)}")
     return request
 
 
+def _decoded(request: bytes) -> str:
+    try:
+        return request.decode()
+    except UnicodeDecodeError as wrong:
+        raise RequestInvalid(f"the request is not UTF-8: {wrong.reason} at byte {wrong.start}") from None
+
+
 def _parsed(text: str) -> Any:
     """JSON where it is JSON, EDN otherwise. ``{"a" 1}`` is EDN, and only that."""
     try:
-        return json.loads(text)
+        return read_json(text)
+    except Twice as twice:
+        raise RequestInvalid(str(twice)) from None
     except (ValueError, RecursionError) as not_json:
         try:
             return loads(text)
@@ -107,6 +128,7 @@ def _action(named: Mapping[str, Any]) -> Action:
     if found is not None:
         return found
     if given is None:
+        _check_names(named, _EVERY_KEY, "a request")
         raise RequestInvalid(f"a psi-tool request needs `action`: {_listed(_ACTIONS)}", accepted=list(_ACTIONS))
     raise RequestInvalid(
         f"unknown action {shown(given)}; {_accepted(_word(given), _ACTIONS)}",
@@ -122,6 +144,9 @@ def _op(action: Action, named: Mapping[str, Any]) -> Op | None:
     given = named.get("op")
     found = ops.get(_word(given) or "")
     if found is None:
+        if given is None:
+            allowed = {"action", "op", *(key.name for op in action.ops for key in op.keys)}
+            _check_names(named, allowed, action.name)
         problem = (
             f"psi-tool {action.name} needs `op`: {_listed(ops)}"
             if given is None

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
@@ -30,6 +29,7 @@ from psi.agents.events import (
 from psi.agents.interface import IterationLimit, TurnContext
 from psi.agents.tools import ToolResult
 from psi.edn import ReadError, loads
+from psi.edn.strict import Twice, read_json
 
 __all__ = ["DemoAgent", "DemoFailure"]
 
@@ -137,7 +137,9 @@ async def _tool(turn: TurnContext, text: str) -> AsyncIterator[AgentEvent]:
 def _arguments(text: str) -> Mapping[str, Any] | str:
     """JSON, or EDN for those who think in it; what cannot be read comes back as the reason why."""
     try:
-        found = json.loads(text)
+        found = read_json(text)
+    except Twice as twice:
+        return str(twice)
     except ValueError as not_json:
         try:
             found = loads(text)

@@ -287,7 +287,10 @@ class Runs:
         except (Exception, SystemExit) as error:  # an agent that gives up the process gives up its own turn
             if run.stop.is_set() and run.final is None:
                 return turns.Stopped("".join(run.text))
-            log.warning("an agent failed", extra={"run": run.id, "session": run.session}, exc_info=error)
+            # What was raised may repeat what was asked: a line of log has the kind, the run's record the words.
+            about = {"run": run.id, "session": run.session}
+            log.warning("an agent failed with %s", type(error).__name__, extra=about)
+            log.debug("how an agent failed", extra=about, exc_info=error)
             return turns.Failed("".join(run.text), type(error).__name__, f"{type(error).__name__}: {_said(error)}")
         if run.final is None and run.stop.is_set():
             text = "".join(run.text)

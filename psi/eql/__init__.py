@@ -20,7 +20,7 @@ from psi.eql.ast import (
     repeats_calls,
     size,
 )
-from psi.eql.parse import QueryError, parse
+from psi.eql.parse import QueryError, QueryTooDeep, parse
 from psi.eql.write import to_edn, unparse
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Property",
     "Query",
     "QueryError",
+    "QueryTooDeep",
     "Recursion",
     "Subquery",
     "Union",

@@ -27,10 +27,22 @@ from psi.eql.ast import (
 )
 from psi.errors import Refused
 
-__all__ = ["MAX_DEPTH", "QueryError", "parse"]
+__all__ = ["MAX_DEPTH", "QueryError", "QueryTooDeep", "parse"]
 
 # Deeper than any query a person or a program writes, and shallow enough for everything behind the parser.
 MAX_DEPTH = 64
+
+
+class QueryTooDeep(Refused):
+    """It may well be EQL, and nests deeper than is looked into."""
+
+    code = "eql/too-deep"
+
+    def __init__(self) -> None:
+        super().__init__(f"the query nests deeper than {MAX_DEPTH} levels")
+
+    def facts(self) -> dict[str, Any]:
+        return {"limit": MAX_DEPTH}
 
 
 class QueryError(Refused):
@@ -75,7 +87,7 @@ class _Parser:
 
     def query(self, value: Any, at: tuple[Any, ...]) -> Query:
         if len(at) > 2 * MAX_DEPTH:
-            raise QueryError(f"nested deeper than {MAX_DEPTH} levels", at[:4])
+            raise QueryTooDeep
         if not (_is_vector(value) or (self._plain_strings and type(value) is tuple)):
             raise QueryError(f"expected a vector of attributes and joins, found {_shown(value)}", at)
         children: list[Expression] = []

@@ -23,6 +23,8 @@ from psi.core.errors import Conflict, Forbidden, NotFound, RuntimeClosed
 from psi.core.identity import Identity
 from psi.edn import ReadError, WriteError, dumps, loads
 from psi.edn.alike import MOST_ALIKE, Alike, can_be_alike
+from psi.edn.strict import Twice, no_constant, once
+from psi.eql import QueryTooDeep
 from psi.errors import Failed, PsiError, Refused
 from psi.graph import (
     AttributeUnreachable,
@@ -196,6 +198,7 @@ _STATUSES: Final[tuple[tuple[type[PsiError], int], ...]] = (
     # Understood, and still without an answer: nothing leads there, or what was called did not deliver.
     (AttributeUnreachable, 422),
     (MutationNotFound, 422),
+    (QueryTooDeep, 422),
     (Failed, 422),
     # Bad syntax, unknown keys, values out of bounds.
     (Refused, 400),
@@ -316,9 +319,9 @@ def read_json(text: str, what: str = "the body") -> Any:
     try:
         orjson.loads(text)
         value = json.loads(
-            text, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite, parse_int=_integers()
+            text, object_pairs_hook=once, parse_constant=no_constant, parse_float=_finite, parse_int=_integers()
         )
-    except _Twice as twice:
+    except Twice as twice:
         raise Unreadable(f"{what} is not JSON that can be taken at its word: {twice}") from None
     except (ValueError, RecursionError) as wrong:
         why = "it is nested too deep" if isinstance(wrong, RecursionError) else str(wrong)
@@ -331,23 +334,6 @@ def read_json(text: str, what: str = "the body") -> Any:
 async def off_loop(size: int, call: Callable[..., _T], *values: Any) -> _T:
     """What a call gives; from a thread where there is much to do it with, so that others are served meanwhile."""
     return call(*values) if size < _LONG else await asyncio.to_thread(call, *values)
-
-
-class _Twice(ValueError):
-    pass
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        seen: set[str] = set()
-        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise _Twice(f"key {json.dumps(twice[:100])} is given twice")
-    return found
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def _finite(text: str) -> float:

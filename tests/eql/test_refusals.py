@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from psi.edn import Char, Keyword, Map, ReadError, String, Symbol, dumps
-from psi.eql import QueryError, parse
+from psi.eql import QueryError, QueryTooDeep, parse
 from psi.errors import Refused
 
 EXPRESSION = "expected an attribute, a join, an ident or a mutation call"
@@ -169,17 +169,17 @@ def nested(levels: int, inside: Any = "a") -> Any:
 
 def test_sixty_four_joins_may_stand_below_each_other_and_no_more() -> None:
     assert parse(dumps(nested(64, Keyword("a")))) == parse(nested(64))
-    with pytest.raises(QueryError) as caught:
+    with pytest.raises(QueryTooDeep) as caught:
         parse(nested(65))
-    assert str(caught.value) == "invalid query at [0] :a [0] :a: nested deeper than 64 levels"
+    assert str(caught.value) == "the query nests deeper than 64 levels"
 
 
 def test_a_query_that_holds_itself_is_refused() -> None:
     query: list[Any] = []
     query.append({"a": query})
-    with pytest.raises(QueryError) as caught:
+    with pytest.raises(QueryTooDeep) as caught:
         parse(query)
-    assert str(caught.value) == "invalid query at [0] :a [0] :a: nested deeper than 64 levels"
+    assert str(caught.value) == "the query nests deeper than 64 levels"
 
 
 DEEP = "[" * 250 + "]" * 250

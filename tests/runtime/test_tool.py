@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from psi import Psi
+from psi.agents.events import ToolFinished
 from psi.edn import Keyword, dumps, loads
 from psi.graph import resolver
 from tests.runtime.world import World, world
@@ -566,3 +567,48 @@ async def test_an_agent_asks_from_within_its_own_session_alone() -> None:
             )
             await here.submit(own, f"/tool psi-tool {request}", wait=True)
             assert len(await here.listed(name)) == count
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ('{"action": "session", "op": "list", "op": "create"}', 'key "op" is given twice'),
+        (
+            '{"action": "session", "op": "create", "config": {"model": "a:b", "model": "c:d"}}',
+            'key "model" is given twice',
+        ),
+        (
+            b'{"action": "session", "op": "create", "name": "\xff"}',
+            "the request is not UTF-8: invalid start byte at byte 47",
+        ),
+        ({"acton": "scheduler", "op": "list"}, "unknown key `acton`; did you mean `action`?"),
+        ({"querry": "[]"}, "unknown key `querry`; did you mean `query`?"),
+        ({"action": "scheduler", "opp": "list"}, "unknown key `opp`; did you mean `op`?"),
+        ({"action": "session", "oop": "create"}, "unknown key `oop`; did you mean `op`?"),
+    ],
+)
+async def test_what_is_mistyped_or_said_twice_is_named_and_not_guessed_at(request_: Any, message: str) -> None:
+    async with world() as here:
+        session = await here.session()
+        assert (await here.error(request_, session))["message"] == message
+        assert (await here.ok({"action": "session", "op": "list"}))["psi-tool/session"]["session-count"] == 1
+
+
+async def test_an_agent_that_says_a_key_twice_is_told_so() -> None:
+    async with world() as here:
+        session = await here.session()
+        with here.psi.watch(session) as events:
+            await here.submit(session, '/tool psi-tool {"action": "session", "op": "list", "op": "create"}', wait=True)
+            results = [each.data.event for each in events.waiting() if each.type == "run-event"]
+        [finished] = [each for each in results if isinstance(each, ToolFinished)]
+        assert (finished.success, 'key "op" is given twice' in finished.result) == (False, True)
+
+
+async def test_the_log_has_of_a_failed_turn_what_kind_it_was_and_not_what_was_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    async with world() as here:
+        await here.submit(await here.session(), "/fail the secret reason", wait=True)
+    assert "an agent failed with DemoFailure" in caplog.text
+    assert "secret" not in caplog.text
