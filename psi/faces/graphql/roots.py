@@ -6,6 +6,7 @@ too: the answer now, and again whenever it has changed.
 
 # No `from __future__ import annotations` here: strawberry reads annotations, and the entity types are values.
 import json
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -250,7 +251,7 @@ class Query:
     @strawberry.field(description="Checks a session-config as `createSchedule` and `createSession` would.")
     def validate_session_config(self, info: Info, config: JSON) -> ConfigCheck:
         try:
-            info.context.service.check_config(config)
+            info.context.service.check_config(_config(config))
         except ConfigInvalid as invalid:
             return ConfigCheck(valid=False, problems=_problems(invalid, ""))
         return ConfigCheck(valid=True, problems=[])
@@ -258,6 +259,17 @@ class Query:
     @strawberry.field(description="Asks in EQL; failures stand beside the data.")
     async def eql(self, info: Info, query: EQL, entity: JSON | None = UNSET) -> JSON:
         return JSON(await _eql(info, query, entity))
+
+
+def _config(given: Any) -> Any:
+    """A session-config whose keys may be written as names are in GraphQL: a literal cannot have a dash in them."""
+    if isinstance(given, Mapping):
+        return {_HUMP.sub(r"-\1", key).lower() if _NAME.fullmatch(key) else key: _config(given[key]) for key in given}
+    return [_config(each) for each in given] if isinstance(given, list) else given
+
+
+_NAME: Final = re.compile(r"[a-z]+([A-Z][a-z]+)+")
+_HUMP: Final = re.compile(r"([A-Z])")
 
 
 # -- mutations
@@ -354,7 +366,7 @@ class Mutation:
             delay_ms=_given(delay_ms),
             at=_given(at),
             label=_given(label),
-            session_config=_given(session_config),
+            session_config=_config(_given(session_config)),
             session=_given(session_id),
         )
         return await _act(
@@ -377,7 +389,7 @@ class Mutation:
 
     @strawberry.mutation(description="A fresh session.")
     async def create_session(self, info: Info, name: str | None = UNSET, config: JSON | None = UNSET) -> SessionPayload:
-        command = CreateSession(name=_given(name), config=_given(config))
+        command = CreateSession(name=_given(name), config=_config(_given(config)))
         return await _act(info, command, SessionPayload, "config", lambda made: _told_session(info, made.id))
 
     @strawberry.mutation(description="Stops the session's run, cancels its schedules and lets it go.")

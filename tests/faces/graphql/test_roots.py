@@ -211,3 +211,19 @@ async def test_what_is_not_found_is_told_by_the_argument_that_names_it(mutation:
         declared = "($s: ID)" if "$s" in mutation else ""
         made = await ask.data(f"mutation{declared} {{ it: {mutation} {{ problems {{ path code }} }} }}", {"s": session})
         assert made == {"it": {"problems": [{"path": path, "code": code}]}}
+
+
+async def test_the_keys_of_a_config_may_be_written_as_graphql_writes_names() -> None:
+    text = """mutation {
+      createSession(config: {sessionName: "Nightly", thinkingLevel: "low",
+        preloadedMessages: [{role: "user", content: [{type: "text", text: "sessionName stays"}]}]}) {
+        session { sessionName thinkingLevel messageHistory } problems { path message }
+      }
+    }"""
+    async with asking() as ask:
+        made = (await ask.data(text))["createSession"]
+        assert made["problems"] == []
+        assert (made["session"]["sessionName"], made["session"]["thinkingLevel"]) == ("Nightly", "LOW")
+        assert made["session"]["messageHistory"][0]["content"][0]["text"] == "sessionName stays"
+        wrong = await ask.data('{ validateSessionConfig(config: {sessionNam: "x"}) { valid problems { message } } }')
+        assert wrong["validateSessionConfig"]["valid"] is False
