@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,8 @@ class Reason:
     """What stands in the way to an attribute.
 
     ``unknown``: nobody has heard of it. ``not-given``: resolvers need it and none gives it, so it has to come with
-    the entity. ``mutation``: it is the name of one. ``inputs``: resolvers would give it, but for their inputs.
+    the entity. ``inside``: resolvers give it, but only within what they give under another attribute. ``mutation``: it
+    is the name of one. ``inputs``: resolvers would give it, but for their inputs.
     ``nested``: it is there, but its entities lack something. ``circular``: it is needed to get itself.
     """
 
@@ -61,6 +62,10 @@ class Reason:
                 return f"is unknown: no resolver gives it, and the entity does not have it.{hint}"
             case "not-given":
                 return "is given by no resolver: it has to come with the entity."
+            case "inside":
+                return (
+                    f"is given inside {' '.join(map(shown, self.below))} alone: ask there, or bring it with the entity."
+                )
             case "mutation":
                 return f"is a mutation, not an attribute: call it as ({self.attribute} {{..}})."
             case "circular":
@@ -76,7 +81,7 @@ class Reason:
         if self.nearest:
             data["nearest"] = Keyword(self.nearest)
         if self.below:
-            data["lacking"] = [Keyword(attribute) for attribute in self.below]
+            data["inside" if self.kind == "inside" else "lacking"] = [Keyword(attribute) for attribute in self.below]
         if self.lacks:
             data["resolvers"] = [
                 {"resolver": lack.resolver, "needs": [need.as_data() for need in lack.needs]} for lack in self.lacks
@@ -99,6 +104,15 @@ def reasons_for(index: Index, planner: Planner, available: Shape, attributes: It
         telling = _Telling(index, reach, hints=place < _HINTS)
         found.append(telling.reason(attribute, frozenset()))
     return found
+
+
+def _around(attribute: str, shape: Shape) -> Iterator[str]:
+    """The attributes of a shape, at any depth, whose entities have this one."""
+    for name, below in shape.items():
+        if below:
+            if attribute in below:
+                yield name
+            yield from _around(attribute, below)
 
 
 class _Telling:
@@ -126,7 +140,10 @@ class _Telling:
         if attribute in self._index.mutations:
             return Reason(attribute, "mutation")
         if attribute in self._index.attributes:
-            return Reason(attribute, "not-given")
+            around = {name for each in self._index.resolvers.values() for name in _around(attribute, each.output)}
+            return (
+                Reason(attribute, "inside", below=tuple(sorted(around))) if around else Reason(attribute, "not-given")
+            )
         return Reason(attribute, "unknown", nearest=self._index.nearest(attribute) if self._hints else None)
 
     def _needs(self, resolver: Resolver, above: frozenset[Any]) -> tuple[Reason, ...]:

@@ -16,11 +16,13 @@ from psi.graph import (
     AttributeMissing,
     AttributeUnreachable,
     BatchFailed,
+    Env,
     Graph,
     InvalidResponse,
     LimitExceeded,
     Resolver,
     ResolverFailed,
+    resolver,
 )
 from psi.graph.errors import CAUSES
 from tests.graph.recorder import Recorder
@@ -565,3 +567,19 @@ def test_present_missing_unreachable_and_failed(
         assert below == {"b": None}
     else:
         assert {attribute: error["cause"] for attribute, error in errors(below).items()} == {"b": lenient}
+
+
+def test_what_is_given_within_something_else_alone_says_within_what() -> None:
+    @resolver(input=["user/id"], output=[{"user/jobs": ["job/id", "job/status", {"job/log": ["line/text"]}]}])
+    def jobs(env: Env, user: dict[str, Any]) -> dict[str, Any]:
+        return {"user/jobs": []}
+
+    graph = Graph([jobs])
+    with pytest.raises(AttributeUnreachable) as caught:
+        graph.query_now("[:job/status :line/text]", {"job/id": 1})
+    assert "- :job/status is given inside :user/jobs alone: ask there, or bring it with the entity." in str(
+        caught.value
+    )
+    assert "- :line/text is given inside :job/log alone: ask there, or bring it with the entity." in str(caught.value)
+    reasons = {each["attribute"]: each for each in caught.value.facts()["reasons"]}
+    assert (reasons["job/status"]["kind"], reasons["job/status"]["inside"]) == ("inside", ["user/jobs"])

@@ -407,7 +407,7 @@ def test_where_in_the_tree_an_attribute_cannot_be_had_is_part_of_the_error() -> 
     assert str(caught.value) == (
         "no path to these attributes at [:l 1 :m]:\n"
         "- :price is given by price, whose inputs cannot be reached:\n"
-        "  - :item/id is given by no resolver: it has to come with the entity."
+        "  - :item/id is given inside :items alone: ask there, or bring it with the entity."
     )
     assert caught.value.path == ("l", 1, "m")
 
