@@ -80,7 +80,10 @@ class Reply:
 
 def address(url: str) -> Address:
     """Take a URL apart; BadAddress with the sentence that says what is accepted."""
-    scheme, separator, rest = url.strip().partition("://")
+    given = url.strip()
+    if "://" not in given and given.partition("/")[0].rpartition(":")[2].isdigit():
+        given = f"http://{given}"  # a host and a port are all that differs from service to service
+    scheme, separator, rest = given.partition("://")
     scheme = scheme.lower()
     authority, slash, path = rest.partition("/")
     if not separator or scheme not in _PORTS or not authority or not _is_plain(rest) or set("?#@") & set(rest):

@@ -19,6 +19,8 @@ URLS = {
     "HTTP://psi.example:81/a/b/": ("http", "psi.example", 81, "/a/b"),
     "http://[::1]:8420": ("http", "::1", 8420, ""),
     "http://[::1]": ("http", "::1", 80, ""),
+    "localhost:8420": ("http", "localhost", 8420, ""),
+    "[::1]:8420/below": ("http", "::1", 8420, "/below"),
     # What the service prints when it starts is taken for the service.
     "http://127.0.0.1:8420/psi-tool": ("http", "127.0.0.1", 8420, ""),
     "http://psi.example/below/graphql/": ("http", "psi.example", 80, "/below"),
@@ -40,7 +42,7 @@ def test_an_address_reads_as_its_url(url: str) -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        *("", "localhost", "localhost:8420", "ftp://x", "http://", "http://:80", "http://x:y", "http://x:0"),
+        *("", "localhost", "localhost:http", ":8420", "ftp://x", "http://", "http://:80", "http://x:y", "http://x:0"),
         *(
             "http://x:65536",
             "http://::1",
