@@ -95,7 +95,7 @@ WRONG = {
     "an option before its command": (["--kind", "message", "scheduler", "create"], "--kind is not known here"),
     "a request and more": (["{:action 1}", "{:action 2}"], "what is '{:action 2}'?"),
     "an empty request": ([" "], "the request is empty"),
-    "a URL that is none": (["session", "list", "--url", "localhost:8420"], "is no URL of a service"),
+    "a URL that is none": (["session", "list", "--url", "localhost"], "is no URL of a service"),
     "a session that cannot be sent": (["session", "list", "--session", "a\nb"], "--session takes printable ASCII"),
     "a token that cannot be sent": (["session", "list", "--token", "Ä"], "--token takes printable ASCII"),
     "a file that is missing": (["session", "create", "--config", "@/no/such"], "/no/such cannot be read: No such file"),
@@ -134,7 +134,7 @@ def test_what_cannot_be_meant_ends_with_2_and_a_sentence(line: list[str], said: 
 
 
 VARIABLES = {
-    "PSI_URL": ("localhost:8420", "PSI_URL: 'localhost:8420' is no URL of a service"),
+    "PSI_URL": ("localhost", "PSI_URL: 'localhost' is no URL of a service"),
     "PSI_TOKEN": ("Ä", "PSI_TOKEN takes printable ASCII"),
     "PSI_SESSION": ("Ä", "PSI_SESSION takes printable ASCII"),
 }
