@@ -141,23 +141,20 @@ class RestFace:
         name = request.path_params["session_id"]
         found: Session = await self._service.act(ShowSession(session=name), caller)
         context = self._service.context(caller)
-        first = 0 if after is None else after + 1
-        end = found.message_count if before is None else min(before, found.message_count)
-        wanted_from = first if limit is None or not newest else max(first, end - limit)
-        wanted_to = end if limit is None or newest else min(end, first + limit)
-        messages = await context.messages(name, wanted_from, max(wanted_to - wanted_from, 0), pictures=False)
-        placed = list(enumerate(messages, wanted_from))
+        asked_for = range(0 if after is None else after + 1, _end_of_history(found, before))
+        places = asked_for if limit is None else asked_for[-limit:] if newest else asked_for[:limit]
+        messages = await context.messages(name, places.start, len(places), pictures=False)
+        placed = list(enumerate(messages, places.start))
         told = _some(reversed(placed))[::-1] if newest else _some(placed)
-        left = told[0]["index"] if told else first
-        right = told[-1]["index"] if told else end - 1
+        first, last = (told[0]["index"], told[-1]["index"]) if told else (asked_for.start, asked_for.stop - 1)
         # Looked at again: while the messages were read it may have gone on, or gone.
         session: Session = await self._service.act(ShowSession(session=name), caller)
         return answer(
             {
                 **_session(session, context),
                 "messages": told,
-                "messages_next": right if not newest and right < end - 1 else None,
-                "messages_previous": left if newest and left > first else None,
+                "messages_next": last if not newest and last < asked_for.stop - 1 else None,
+                "messages_previous": first if newest and first > asked_for.start else None,
             },
             form,
         )
@@ -280,6 +277,10 @@ def _summary(session: Session, context: Context) -> dict[str, Any]:
 
 def _session(session: Session, context: Context) -> dict[str, Any]:
     return {**_summary(session, context), "active_run_id": session.run}
+
+
+def _end_of_history(session: Session, before: int | None) -> int:
+    return session.message_count if before is None else min(before, session.message_count)
 
 
 def _some(messages: Iterable[tuple[int, Message]]) -> list[dict[str, Any]]:
