@@ -174,7 +174,7 @@ class _Replay:
         return len(self._events) - self._next
 
     def next(self) -> Sequence[RunEvent]:
-        """The next piece; nothing where there is no more."""
+        """The next piece."""
         found = _piece(self._events[self._next : self._next + _AT_ONCE])
         self._next += len(found)
         self._bytes -= sum(each.size for each in found)
@@ -296,9 +296,9 @@ class SessionStream:
 
     async def _made(self) -> AsyncGenerator[list[Frame], None]:
         yield self._opening
-        while events := self._replay.next():
-            yield self._frames_of(events, self._place)
+        while len(self._replay):
             await self._turn()
+            yield self._frames_of(self._replay.next(), self._place)
         if self._place is not None:
             yield [_plain("replay_end")]
         while True:
