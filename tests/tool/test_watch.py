@@ -326,8 +326,8 @@ class Small:
                         await connection.close(code, "as told")
 
 
-def told(seq: int, missed: int = 0) -> dict[str, Any]:
-    event = {"seq": seq, "type": "session-changed", "sessionId": "ses-1", "at": "2026-01-01T00:00:00Z", "data": {}}
+def told(seq: int, missed: int = 0, kind: str = "session-changed") -> dict[str, Any]:
+    event = {"seq": seq, "type": kind, "sessionId": "ses-1", "at": "2026-01-01T00:00:00Z", "data": {}}
     return {"data": {"sessionEvents": event}, **({"extensions": {"missed": missed}} if missed else {})}
 
 
@@ -388,6 +388,14 @@ async def test_one_that_is_missing_may_be_many() -> None:
     async with small(("morning", 10, [told(12, missed=1)], None)) as service, watching(url=service.url) as watch:
         assert (await watch.line())["missed"] is None
         assert (await watch.line())["seq"] == 12
+
+
+async def test_a_gap_that_no_event_could_carry_is_told_once_and_is_no_event() -> None:
+    turn = ("morning", 10, [told(12, missed=1, kind="gap"), told(13)], None)
+    async with small(turn) as service, watching(url=service.url) as watch:
+        gap = await watch.line()
+        assert (gap["type"], gap["missed"], "seq" in gap) == ("gap", None, False)
+        assert (await watch.line())["seq"] == 13
 
 
 async def test_the_real_service_started_anew_is_one_gap_of_unknown_size(tmp_path: Path) -> None:
