@@ -375,9 +375,11 @@ class Service:
 
 
 def _repeats(query: Any) -> bool:
-    if isinstance(query, str):
-        return "(" in query and (_text_repeats if len(query) <= _SURELY_SMALL else _text_repeats.__wrapped__)(query)
-    return repeats_calls(parse(query))
+    if not isinstance(query, str):
+        return repeats_calls(parse(query))
+    if "(" not in query:
+        return False  # nothing is called, which need not be read to know
+    return _text_repeats(query) if len(query) <= _SURELY_SMALL else repeats_calls(parse(query))
 
 
 @lru_cache(maxsize=512)
